@@ -1,0 +1,65 @@
+# Every target sets up what it needs, in one step, on a machine that has Python 3.11-3.13 and nothing else.
+
+PYTHON ?= $(shell for p in python3.12 python3.13 python3.11 python3 python; do \
+	$$p -c 'import sys, venv; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null && echo $$p && break; done)
+VENV := .venv
+BIN := $(VENV)/bin
+# Nothing is installed but what the lock names, with its hash.
+INSTALL := $(BIN)/uv pip install --quiet --verify-hashes --compile-bytecode --no-build-isolation -c requirements.lock
+INPUTS := pyproject.toml requirements.lock
+
+.PHONY: demo test check format bench lock crds clean
+.DELETE_ON_ERROR:
+
+## The main job on real data: the best ways to serve Qwen3-32B on 16 H200 GPUs, in out/.
+demo: $(VENV)/.run
+	$(BIN)/dgdr search examples/qwen3-32b.yaml --out out --force
+
+## All tests. A real API server is built and started for some of them (once, about five minutes).
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest $(PYTEST)
+
+## What CI checks beside the tests: style, types, import rules, generated files, the lock.
+check: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+	$(BIN)/python -m dgdr_api.crd --check
+	$(BIN)/python docs/generate.py --check
+	$(BIN)/python .ci/lock.py --check
+
+format: $(VENV)/.dev
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+## Speed and memory beside aiconfigurator, on this machine.
+bench: $(VENV)/.dev
+	$(BIN)/python benchmarks/run.py
+
+crds: $(VENV)/.dev
+	$(BIN)/python -m dgdr_api.crd --write
+	$(BIN)/python docs/generate.py --write
+
+lock: $(VENV)/.dev
+	$(BIN)/python .ci/lock.py --write
+
+clean:
+	rm -rf $(VENV) out .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+$(VENV)/.run: $(VENV)/.base
+	$(INSTALL) -e '.[job,publisher,cli]'
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.base
+	$(INSTALL) -e '.[job,publisher,cli,dev,build]'
+	@touch $@ $(VENV)/.run
+
+# uv and hatchling come first, themselves from the lock; the build of this project needs no other tool.
+$(VENV)/.base: $(INPUTS) .ci/lock.py
+	@test -n "$(PYTHON)" || { echo "Python 3.11, 3.12 or 3.13 with venv is needed: install it, or make PYTHON=/path/to/python3.12" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python .ci/lock.py --only uv > $(VENV)/uv.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r $(VENV)/uv.lock
+	$(INSTALL) hatchling
+	@touch $@

@@ -1,0 +1,47 @@
+"""API group, kinds, labels and annotations. Free of pydantic: the command line imports it."""
+
+from typing import Literal
+
+GROUP = "sweeper.dgdr.dev"
+VERSION = "v1beta2"
+ApiVersion = Literal["sweeper.dgdr.dev/v1beta2"]
+API_VERSION: ApiVersion = "sweeper.dgdr.dev/v1beta2"
+UPSTREAM_API_VERSION = "nvidia.com/v1beta2"
+"""Accepted in request files; the fields are the same."""
+
+REQUEST_KIND: Literal["DynamoGraphDeploymentRequest"] = "DynamoGraphDeploymentRequest"
+RUN_KIND: Literal["DynamoGraphDeploymentRun"] = "DynamoGraphDeploymentRun"
+CANDIDATE_KIND: Literal["DynamoGraphDeploymentCandidate"] = "DynamoGraphDeploymentCandidate"
+
+DGD_API_VERSION = "nvidia.com/v1beta1"
+DGD_KIND = "DynamoGraphDeployment"
+
+LABEL_REQUEST_UID = f"{GROUP}/request-uid"
+"""Uid of the request that a run belongs to."""
+LABEL_GENERATION = f"{GROUP}/generation"
+"""Generation of the request that a run or candidate answers."""
+LABEL_RUN_UID = f"{GROUP}/run-uid"
+"""Uid of the run that a candidate or report shard belongs to."""
+LABEL_INPUT_HASH = f"{GROUP}/input-hash"
+"""Input hash of the run, on its candidates."""
+LABEL_POINT_HASH = f"{GROUP}/point-hash"
+"""Hash of a candidate's DGD spec and parameters."""
+LABEL_DGD_SPEC_HASH = f"{GROUP}/dgd-spec-hash"
+"""Hash of what a candidate would deploy; two candidates may share it."""
+
+ANNOTATION_REQUEST_NAME = f"{GROUP}/request-name"
+"""Name of the request that a run belongs to."""
+ANNOTATION_INPUT_HASH = f"{GROUP}/input-hash"
+"""Hash of the run's inputs, computed once at creation."""
+ANNOTATION_RERUN_REASON = f"{GROUP}/rerun-reason"
+"""The request's ``rerun.reason`` when the run was created."""
+ANNOTATION_CANCEL = f"{GROUP}/cancel"
+"""Put on a run by a user, with the reason, to cancel it."""
+ANNOTATION_RUN = f"{GROUP}/run"
+"""On a promoted DGD: the run that found it."""
+ANNOTATION_CANDIDATE = f"{GROUP}/candidate"
+"""On a promoted DGD: the candidate that it was made from."""
+ANNOTATION_POINT_HASH = f"{GROUP}/point-hash"
+"""On a promoted DGD: the point hash of its candidate."""
+ANNOTATION_DGD_SPEC_HASH = f"{GROUP}/dgd-spec-hash"
+"""On a promoted DGD: the hash of its spec."""

@@ -1,0 +1,280 @@
+"""ReplaySpec: one deployment under one workload, complete enough to be scored alone.
+
+The names of this document are used by other programs: fields may be added, those here keep name, place and unit.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from dgdr_api.base import ApiModel
+from dgdr_api.shape import Shape, total_gpus
+from dgdr_api.terms import Backend, EncoderPlacement, RoleKind, Topology
+
+Text = Annotated[str, Field(min_length=1, max_length=253)]
+PositiveInt = Annotated[int, Field(ge=1, le=2**31 - 1)]
+Milliseconds = Annotated[float, Field(ge=0)]
+
+ROLES_OF_TOPOLOGY: dict[Topology, tuple[RoleKind, ...]] = {"agg": ("agg",), "disagg": ("prefill", "decode")}
+
+
+class Quantization(ApiModel):
+    """The number formats that the performance data was read for, by the names of the performance model."""
+
+    gemm: Text
+    """Dense matrix products."""
+    moe: Text
+    """Expert matrix products; the gemm format for a dense model."""
+    kv: Text
+    """KV cache."""
+    attention: Text
+    """Attention of the context phase."""
+    communication: Text
+    """Collectives."""
+
+
+class Engine(ApiModel):
+    """The limits of one engine, per attention data-parallel rank."""
+
+    max_num_seqs: PositiveInt
+    """Sequences that run at once."""
+    max_num_batched_tokens: PositiveInt
+    """Tokens of one pass."""
+    block_size: PositiveInt
+    """Tokens of one KV block."""
+    num_gpu_blocks: PositiveInt
+    """KV blocks."""
+    max_sequence_length: PositiveInt
+    """Prompt plus output tokens of the longest request, the bound of the KV gate."""
+    enable_prefix_caching: bool
+    """Whether full blocks are kept for later requests."""
+    enable_chunked_prefill: bool = True
+    """Whether a prompt may be split over passes."""
+    preemption: Literal["newest", "oldest"] = "newest"
+    """Which running sequence gives way when blocks run out."""
+
+
+class FixedTiming(ApiModel):
+    """Every pass takes the same time."""
+
+    type: Literal["fixed"] = "fixed"
+    prefill_ms: Milliseconds
+    """Milliseconds of the prefill term of a pass that has one."""
+    decode_ms: Milliseconds
+    """Milliseconds of the decode term of a pass that has one."""
+
+
+class PolynomialTiming(ApiModel):
+    """The public default polynomial of Dynamo's mocker."""
+
+    type: Literal["polynomial"] = "polynomial"
+
+
+class TableTiming(ApiModel):
+    """Times from an npz file, linear between its points."""
+
+    type: Literal["table"] = "table"
+    path: Annotated[str, Field(min_length=1, max_length=4096)]
+    """File with prefill_tokens, prefill_ms, decode_batch, decode_context and decode_ms[batch, context]."""
+
+
+class PerformanceDataTiming(ApiModel):
+    """Times from measured silicon: the performance identity of a role."""
+
+    type: Literal["performanceData"] = "performanceData"
+    model: Text
+    sku: Text
+    backend: Backend
+    version: Text
+    """Version of the performance data."""
+    shape: Shape
+    quantization: Quantization
+
+
+Timing = Annotated[
+    FixedTiming | PolynomialTiming | TableTiming | PerformanceDataTiming, Field(discriminator="type")
+]
+
+
+class Role(ApiModel):
+    """All workers of one kind: what they are and how many."""
+
+    kind: RoleKind
+    workers: PositiveInt
+    """Replicas of the worker."""
+    gpus_per_worker: PositiveInt
+    """GPUs of one worker: the count of ``shape``."""
+    backend: Backend
+    sku: Text
+    """GPU type of the role, by its canonical name."""
+    engine_version: Text
+    """Version of the engine that the runtime image carries."""
+    data_version: Text
+    """Version of the performance data that timed the role."""
+    shape: Shape
+    quantization: Quantization
+    memory_fraction: Annotated[float, Field(gt=0, le=1)]
+    """Share of GPU memory given to the engine, in the backend's own sense."""
+    nextn: Annotated[int, Field(ge=0, le=5)] = 0
+    """Draft tokens of multi-token prediction."""
+    engine: Engine
+
+    @model_validator(mode="after")
+    def _one_gpu_count(self) -> "Role":
+        if self.gpus_per_worker != self.shape.gpus:
+            raise ValueError(
+                f"gpusPerWorker = {self.gpus_per_worker}, but the shape {self.shape.label} takes {self.shape.gpus} GPUs"
+            )
+        return self
+
+
+class ReplayRole(Role):
+    """A role with the source of its pass times."""
+
+    timing: Timing
+
+
+class KvTransfer(ApiModel):
+    """How KV moves from prefill to decode workers."""
+
+    bandwidth_gb_per_s: Annotated[float | None, Field(gt=0, alias="bandwidthGBps")] = None
+    """Link bandwidth in GB/s; absent: the transfer is free."""
+    bytes_per_token: Annotated[int | None, Field(ge=1)] = None
+    latency_ms: Milliseconds = 0.0
+    mode: Literal["fullPrompt", "destinationMissing"] = "fullPrompt"
+    """Whether tokens that the destination already caches move too."""
+    contention: bool = False
+    """Whether transfers share the link."""
+
+
+class PrefillLoadModel(ApiModel):
+    """How the router estimates prefill work."""
+
+    type: Literal["none", "performanceData"] = "none"
+    sku: Annotated[str | None, Field(max_length=253)] = None
+    """The effective prefill SKU, when the model reads performance data."""
+
+
+class Router(ApiModel):
+    """How requests find a worker."""
+
+    mode: Literal["roundRobin", "kv"] = "roundRobin"
+    overlap_credit: Annotated[float, Field(ge=0)] = 1.0
+    """Weight of cached blocks."""
+    prefill_load_scale: Annotated[float, Field(ge=0)] = 1.0
+    """Weight of prefill work that waits."""
+    temperature: Annotated[float, Field(ge=0, le=0)] = 0.0
+    """Only 0: the cheapest worker, ties by its index."""
+    prefill_load_model: PrefillLoadModel = PrefillLoadModel()
+
+
+class Planner(ApiModel):
+    """How worker counts follow the load."""
+
+    mode: Literal["throughput", "load", "sla"]
+    throughput_interval_seconds: PositiveInt = 180
+    load_interval_seconds: PositiveInt = 5
+    prefill_min_workers: PositiveInt | None = None
+    prefill_max_workers: PositiveInt | None = None
+    decode_min_workers: PositiveInt | None = None
+    decode_max_workers: PositiveInt | None = None
+    startup_seconds: Annotated[float, Field(ge=0)] = 0.0
+    """Seconds until a started worker serves."""
+    load_predictor: Annotated[str | None, Field(max_length=63)] = None
+
+
+class ReplaySla(ApiModel):
+    """Bounds in milliseconds, inclusive; absent: no bound."""
+
+    ttft_ms: Annotated[float | None, Field(gt=0)] = None
+    itl_ms: Annotated[float | None, Field(gt=0)] = None
+    e2e_ms: Annotated[float | None, Field(gt=0)] = None
+
+
+class ReplayStaticWorkload(ApiModel):
+    """A generated workload. Exactly one of concurrency, requestRate and saturated gives the load."""
+
+    isl: PositiveInt
+    """Input tokens of a request."""
+    osl: PositiveInt
+    """Output tokens of a request."""
+    concurrency: PositiveInt | None = None
+    """Requests in flight, held constant."""
+    request_rate: Annotated[float | None, Field(gt=0)] = None
+    """Requests per second."""
+    saturated: Literal[True] | None = None
+    """Capacity itself is asked for (static fidelity only)."""
+    arrival: Literal["constant", "poisson"] = "poisson"
+    """Arrival process of a request rate."""
+    requests: PositiveInt | None = None
+    """Requests in all, warm-up included; absent for a static estimate, which counts none."""
+    warmup_requests: Annotated[int, Field(ge=0)] = 0
+    """Requests left out of the metrics."""
+    length_spread: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """Lengths are drawn from [spread * n, n]."""
+    shared_prefix_ratio: Annotated[float, Field(ge=0, le=1)] = 0.0
+    prefix_groups: Annotated[int, Field(ge=0)] = 0
+    turns_per_session: PositiveInt = 1
+    inter_turn_delay_ms: Milliseconds = 0.0
+    turn_history: Literal["fresh", "accumulate"] = "fresh"
+
+
+class ReplayTraceWorkload(ApiModel):
+    """A recorded workload."""
+
+    path: Annotated[str, Field(min_length=1, max_length=4096)]
+    format: Annotated[str, Field(max_length=63)] = "mooncake"
+    block_size: PositiveInt = 512
+    """Tokens of one block hash of the trace."""
+    arrival_speedup_ratio: Annotated[float, Field(gt=0)] = 1.0
+    concurrency: PositiveInt | None = None
+
+
+class ReplayWorkload(ApiModel):
+    """Exactly one of static and trace."""
+
+    static: ReplayStaticWorkload | None = None
+    trace: ReplayTraceWorkload | None = None
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> "ReplayWorkload":
+        if (self.static is None) == (self.trace is None):
+            raise ValueError("give exactly one of static and trace")
+        return self
+
+
+class ReplaySpec(ApiModel):
+    """Everything that a score depends on."""
+
+    api_version: Literal["dgdr/v1"] = "dgdr/v1"
+    kind: Literal["ReplaySpec"] = "ReplaySpec"
+    topology: Topology
+    encoder: EncoderPlacement = "Inline"
+    seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 42
+    roles: Annotated[tuple[ReplayRole, ...], Field(min_length=1, max_length=3)]
+    """One role of kind agg, or prefill and decode; with a disaggregated encoder also encode."""
+    kv_transfer: KvTransfer = KvTransfer()
+    router: Router = Router()
+    planner: Planner | None = None
+    host_overhead_ms: Milliseconds = 0.0
+    """Time that the data leaves out, added to every pass."""
+    workload: ReplayWorkload
+    sla: ReplaySla = ReplaySla()
+
+    @model_validator(mode="after")
+    def _roles_of_the_topology(self) -> "ReplaySpec":
+        check_roles(self.topology, self.encoder, self.roles)
+        return self
+
+    @property
+    def used_gpus(self) -> int:
+        """GPUs of the whole deployment."""
+        return total_gpus((role.workers, role.shape) for role in self.roles)
+
+
+def check_roles(topology: Topology, encoder: EncoderPlacement, roles: tuple[Role, ...]) -> None:
+    """Raise ValueError unless the kinds of the roles are exactly those of the topology, in its order."""
+    expected = ROLES_OF_TOPOLOGY[topology] + (("encode",) if encoder == "Disaggregated" else ())
+    found = tuple(role.kind for role in roles)
+    if found != expected:
+        raise ValueError(f"roles are {', '.join(found)}; {topology} with encoder {encoder} has {', '.join(expected)}")

@@ -1,0 +1,161 @@
+"""The version chain: image tag, Dynamo runtime, engine, performance data. Nothing ever picks "the nearest"."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from types import MappingProxyType
+
+import yaml
+
+from dgdr_api.errors import VersionChainBroken
+from dgdr_api.images import parse_tag, tag_of
+from dgdr_api.terms import BACKENDS, Backend
+
+NAMES: Mapping[Backend, str] = MappingProxyType({"vllm": "vLLM", "sglang": "SGLang", "trtllm": "TensorRT-LLM"})
+"""How the backends write themselves."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chain:
+    """The links from an image to the data that times it, for one backend on one GPU type."""
+
+    backend: Backend
+    sku: str
+    runtime: str
+    """Dynamo version of the image."""
+    engine: str
+    """Engine version in the image."""
+    performance_data: str
+    """Version of the data."""
+    pinned: bool
+    """Whether the request pins data of another version than the engine."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class VersionTable:
+    """What is known about versions."""
+
+    runtimes: Mapping[str, Mapping[Backend, str]]
+    """Engine versions by Dynamo runtime version, newest first."""
+    performance_data: Mapping[str, Mapping[Backend, tuple[str, ...]]]
+    """Data versions by GPU type and backend, default first."""
+    source: str
+    """Where the data versions come from."""
+
+
+@cache
+def table() -> VersionTable:
+    """The version table of ``data/versions.yaml``."""
+    read = yaml.load(  # every scalar is a string: 1.10 is a version, not a number
+        files("dgdr_api").joinpath("data/versions.yaml").read_text("utf-8"), Loader=yaml.BaseLoader
+    )
+    return VersionTable(
+        runtimes=MappingProxyType(read["runtimes"]),
+        performance_data=MappingProxyType(
+            {
+                sku: {backend: tuple(slots) for backend, slots in by_backend.items()}
+                for sku, by_backend in read["performanceData"].items()
+            }
+        ),
+        source=read["performanceDataSource"],
+    )
+
+
+def data_versions(backend: Backend, sku: str) -> tuple[str, ...]:
+    """Versions of performance data for a backend on a GPU type (canonical name), default first; empty: none."""
+    return table().performance_data.get(sku, {}).get(backend, ())
+
+
+def runtime_version(image: str, version_override: str | None = None) -> str | None:
+    """Return the Dynamo version by which an image is looked up, or None when neither tag nor override names one.
+
+    A pre-release or post-release that the table lists counts with its full version (``1.3.0-dev.1`` and
+    ``0.8.1.post2`` carry other engines than 1.3.0 and 0.8.1), unless the override names another core. A pre-release
+    that is not listed stays itself, unknown, until an override says what it is. Every other tag counts with its core,
+    and an override counts before the tag.
+    """
+    tag = (tag_of(image) or "").removeprefix("v")
+    if version_override is not None and _carries(tag, version_override):
+        return tag
+    parsed = parse_tag(tag)
+    if parsed is None:
+        return version_override
+    core, pre_release = parsed
+    if pre_release in table().runtimes and version_override in (None, core):
+        return pre_release
+    return version_override or pre_release or core
+
+
+def _carries(tag: str, version_override: str) -> bool:
+    """Whether a tag is a listed post-release (``0.8.1.post2``, no semantic version) of the override's version."""
+    return tag in table().runtimes and tag.startswith(f"{version_override}.post")
+
+
+def engine_version(runtime: str, backend: Backend) -> str | None:
+    """Engine version that a Dynamo runtime carries; None when the runtime is not in the table."""
+    return table().runtimes.get(runtime, {}).get(backend)
+
+
+def resolve_chain(
+    image: str, version_override: str | None, pins: Mapping[str, str] | None, backend: Backend, sku: str
+) -> Chain:
+    """Follow the chain from an image to performance data.
+
+    Args:
+        image: ``runtime.image`` of the request.
+        version_override: ``runtime.versionOverride``.
+        pins: ``runtime.performanceDataVersion``.
+        backend: one of the request's backends.
+        sku: canonical name of the GPU type.
+
+    Raises:
+        VersionChainBroken: a link is missing, or the pinned data does not exist. The message names every link and
+            the field and value that would mend it.
+    """
+    runtime = runtime_version(image, version_override)
+    if runtime is None:
+        raise VersionChainBroken(
+            f"image {image} has no tag of the form MAJOR.MINOR.PATCH, so its Dynamo version is not known; "
+            "set runtime.versionOverride to it, e.g. runtime.versionOverride: 1.4.2",
+            field="runtime.versionOverride",
+            fix="runtime.versionOverride: 1.4.2",
+        )
+    engine = engine_version(runtime, backend)
+    if engine is None:
+        listed = ", ".join(table().runtimes)
+        raise VersionChainBroken(
+            f"image {image} is Dynamo {runtime}, whose {NAMES[backend]} version is not known; known are {listed}; "
+            "if the image carries the engines of one of them, name it in runtime.versionOverride",
+            field="runtime.versionOverride",
+            fix="",
+        )
+    return _bind(image, runtime, engine, (pins or {}).get(backend), backend, sku)
+
+
+def _bind(image: str, runtime: str, engine: str, pin: str | None, backend: Backend, sku: str) -> Chain:
+    exist = data_versions(backend, sku)
+    links = f"image {image} is Dynamo {runtime}, which carries {NAMES[backend]} {engine}"
+    if not exist:
+        others = [other for other in BACKENDS if data_versions(other, sku)]
+        having = f"{sku} has data for {', '.join(others)} only" if others else f"{sku} has no performance data at all"
+        raise VersionChainBroken(
+            f"{links}; there is no {NAMES[backend]} performance data for {sku}: {having}",
+            field="backends" if others else "hardware.gpu.sku",
+            fix="",
+        )
+    wanted = pin or engine
+    if wanted in exist:
+        return Chain(
+            backend=backend, sku=sku, runtime=runtime, engine=engine, performance_data=wanted, pinned=wanted != engine
+        )
+    fix = f"runtime.performanceDataVersion: {{{backend}: {exist[0]}}}"
+    missing = f"performance data {wanted} pinned by runtime.performanceDataVersion" if pin else f"data of {engine}"
+    carrying = [name for name, engines in table().runtimes.items() if engines.get(backend) in exist]
+    image_hint = f", or use an image of Dynamo {' or '.join(carrying)}" if carrying else ""
+    raise VersionChainBroken(
+        f"{links}; {missing} does not exist for {backend} on {sku}, only {' and '.join(exist)}; "
+        f"to use that of another version, set {fix}{image_hint}",
+        field=f"runtime.performanceDataVersion.{backend}",
+        fix=fix,
+    )

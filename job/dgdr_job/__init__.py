@@ -1,0 +1,1 @@
+"""The sweeper engine: catalog < space < timing < matching < search < main. Knows no Kubernetes and no deployment."""

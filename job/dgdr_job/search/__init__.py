@@ -1,0 +1,1 @@
+"""From a run to its events: configuration, preflight, evaluation, ranking, candidates."""

@@ -1,0 +1,168 @@
+"""A branch: one backend and one topology, with the performance identity, engine limits and shapes of each role."""
+
+from dataclasses import dataclass
+
+from dgdr_api.replay_spec import ROLES_OF_TOPOLOGY
+from dgdr_api.shape import Shape
+from dgdr_api.terms import Backend, RoleKind, Topology
+from dgdr_api.versions import Chain
+
+from dgdr_job.catalog.catalog import Catalog
+from dgdr_job.catalog.errors import Reason, Unsupported
+from dgdr_job.catalog.identity import PerfIdentity
+from dgdr_job.catalog.model import ModelFacts
+from dgdr_job.search.config import SearchSpace, SmartSearchConfig
+from dgdr_job.space.counts import agg_pairs, disagg_pairs
+from dgdr_job.space.gate import Gated, kv_gate
+from dgdr_job.space.knobs import RoleKnobs
+from dgdr_job.space.limits import Limits
+from dgdr_job.space.shapes import RoleShapes, role_shapes
+
+DEFAULT_BLOCK_SIZE: dict[Backend, int] = {"vllm": 64, "sglang": 1, "trtllm": 32}
+
+
+@dataclass(frozen=True)
+class RolePlan:
+    """What may be deployed as one role."""
+
+    kind: RoleKind
+    identity: PerfIdentity
+    chain: Chain
+    knobs: RoleKnobs
+    shapes: RoleShapes
+    gated: Gated
+
+
+@dataclass(frozen=True)
+class Branch:
+    """What may be deployed on one backend in one topology."""
+
+    backend: Backend
+    topology: Topology
+    model: ModelFacts
+    roles: tuple[RolePlan, ...]
+    limits: Limits
+    max_sequence_tokens: int
+
+    @property
+    def name(self) -> str:
+        """``<backend>/<topology>``."""
+        return branch_name(self.backend, self.topology)
+
+    @property
+    def pairs(self) -> int:
+        """Deployments within the budget, knobs aside."""
+        return self._pairs(*(role.gated.kept for role in self.roles))
+
+    @property
+    def ungated_pairs(self) -> int:
+        """The same before the KV gate."""
+        return self._pairs(*(role.shapes.legal for role in self.roles))
+
+    @property
+    def pool(self) -> int:
+        """Deployments with every combination of the listed engine limits."""
+        pool = self.pairs
+        for role in self.roles:
+            pool *= role.knobs.combinations
+        return pool
+
+    def _pairs(self, *shapes: tuple[Shape, ...]) -> int:
+        if self.topology == "agg":
+            return agg_pairs(shapes[0], self.limits)
+        return disagg_pairs(shapes[0], shapes[1], self.limits)
+
+
+def branch_name(backend: Backend, topology: Topology) -> str:
+    """``<backend>/<topology>``."""
+    return f"{backend}/{topology}"
+
+
+def limits_of(space: SearchSpace) -> Limits:
+    """The hard limits on worker counts."""
+    return Limits(
+        gpu_budget=space.gpu_budget,
+        min_gpu_budget=space.min_gpu_budget,
+        max_prefill_gpus=space.max_prefill_gpus,
+        max_decode_gpus=space.max_decode_gpus,
+        max_prefill_workers=space.max_prefill_workers,
+        max_decode_workers=space.max_decode_workers,
+    )
+
+
+def max_sequence_tokens(config: SmartSearchConfig) -> int:
+    """Bound of the KV gate, which is rendered as the engine's maximum length: by default what the workload needs."""
+    return config.search_space.context_length or config.workload.isl + config.workload.osl
+
+
+def knobs_of(space: SearchSpace, kind: RoleKind, backend: Backend) -> RoleKnobs:
+    """The listed engine limits of a role."""
+    fraction = getattr(space, f"{kind}_gpu_memory_utilization")
+    return RoleKnobs(
+        max_num_batched_tokens=tuple(sorted(getattr(space, f"{kind}_max_num_batched_tokens"))),
+        max_num_seqs=tuple(sorted(getattr(space, f"{kind}_max_num_seqs"))),
+        block_size=getattr(space, f"{kind}_block_size") or (DEFAULT_BLOCK_SIZE[backend],),
+        enable_prefix_caching=getattr(space, f"{kind}_enable_prefix_caching"),
+        memory_fraction=(fraction,),
+    )
+
+
+def plan_branch(
+    catalog: Catalog,
+    config: SmartSearchConfig,
+    backend: Backend,
+    topology: Topology,
+    chain: Chain,
+    *,
+    kv_gated: bool = True,
+) -> Branch:
+    """Enumerate and gate the shapes of every role.
+
+    Raises:
+        Unsupported: unknown model, no data, no legal shape, no shape within the budget, or none with KV room.
+    """
+    space = config.search_space
+    model = catalog.model(space.model_name)
+    bound = max_sequence_tokens(config)
+    roles = tuple(
+        _plan_role(catalog, space, kind, backend, chain, model, bound if kv_gated else None)
+        for kind in ROLES_OF_TOPOLOGY[topology]
+    )
+    branch = Branch(backend, topology, model, roles, limits_of(space), bound)
+    _check_budget(branch)
+    return branch
+
+
+def _plan_role(
+    catalog: Catalog,
+    space: SearchSpace,
+    kind: RoleKind,
+    backend: Backend,
+    chain: Chain,
+    model: ModelFacts,
+    bound: int | None,
+) -> RolePlan:
+    identity = PerfIdentity(space.model_name, space.hardware_sku, backend, chain.performance_data)
+    knobs = knobs_of(space, kind, backend)
+    shapes = role_shapes(model, backend, kind, gpus_per_node=space.gpus_per_node, ladder=space.gpus_per_worker)
+    if not shapes.legal:
+        reasons = "; ".join(sorted({refused.reason for refused in shapes.refused}))
+        raise Unsupported(Reason.NO_LEGAL_SHAPE, f"{kind} of {space.model_name} on {backend}: {reasons}")
+    gated = Gated(shapes.legal, ()) if bound is None else kv_gate(catalog, identity, shapes.legal, knobs, bound)
+    if not gated.kept:
+        largest = max(gated.removed, key=lambda out: out.kv_tokens)
+        raise Unsupported(
+            Reason.NO_KV_FEASIBLE_SHAPE, f"{kind} of {space.model_name} on {space.hardware_sku}: {largest.detail}"
+        )
+    return RolePlan(kind, identity, chain, knobs, shapes, gated)
+
+
+def _check_budget(branch: Branch) -> None:
+    """Refuse a budget that no deployment fits, naming the number that would do."""
+    least = sum(min(shape.gpus for shape in role.gated.kept) for role in branch.roles)
+    if least > branch.limits.gpu_budget:
+        raise Unsupported(
+            Reason.BUDGET_TOO_SMALL,
+            f"{branch.name}: the smallest deployment takes {least} GPUs, "
+            f"hardware.gpu.budget is {branch.limits.gpu_budget}",
+        )

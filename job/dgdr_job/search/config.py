@@ -1,0 +1,141 @@
+"""SmartSearchConfig: the search in the engine's own words, as `search.parameters` spells its keys.
+
+Source of names and defaults: engine.md section 1; of the rate-matching constants: section 6.
+"""
+
+from typing import Annotated
+
+from dgdr_api.terms import Backend, Fidelity, Metric, Topology
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from dgdr_job.space.shapes import LADDER
+from dgdr_job.timing.corrections import DEFAULTS, Corrections
+
+Counts = Annotated[tuple[Annotated[int, Field(ge=1, le=2**31 - 1)], ...], Field(min_length=1, max_length=64)]
+Switches = Annotated[tuple[bool, ...], Field(min_length=1, max_length=2)]
+Fraction = Annotated[float, Field(gt=0, lt=1)]
+Positive = Annotated[float, Field(gt=0)]
+Share = Annotated[float, Field(gt=0, le=1)]
+WorkerCount = Annotated[int, Field(ge=1)] | None
+
+
+class ConfigModel(BaseModel):
+    """A part of the configuration: frozen, unknown keys refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False)
+
+
+class SearchSpace(ConfigModel):
+    """What may be deployed. Lists are tried value by value, per role."""
+
+    model_name: str
+    """Hugging Face id, or a local directory with a config.json."""
+    hardware_sku: str
+    """GPU type of every role."""
+    deployment_mode: tuple[Topology, ...]
+    backend: tuple[Backend, ...]
+    backend_version: dict[Backend, str]
+    """Performance-data version by backend."""
+    gpu_budget: Annotated[int, Field(ge=1)] = 32
+    """GPUs of one deployment, a hard cap."""
+    min_gpu_budget: Annotated[int, Field(ge=1)] = 1
+    context_length: int | None = None
+    """Bound of the KV gate in tokens; absent: what the workload needs."""
+    gpus_per_node: Annotated[int, Field(ge=1)]
+    gpus_per_worker: Counts = LADDER
+    """GPUs per worker that are tried."""
+    max_prefill_workers: WorkerCount = None
+    max_decode_workers: WorkerCount = None
+    max_prefill_gpus: WorkerCount = None
+    max_decode_gpus: WorkerCount = None
+    prefill_max_num_batched_tokens: Counts = (8192, 16384, 32768)
+    decode_max_num_batched_tokens: Counts = (8192,)
+    agg_max_num_batched_tokens: Counts = (8192, 16384, 32768)
+    prefill_max_num_seqs: Counts = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+    decode_max_num_seqs: Counts = (256, 512, 1024)
+    agg_max_num_seqs: Counts = (256, 512, 1024)
+    prefill_block_size: Counts | None = None
+    """Absent: the backend's default, 64 tokens for vLLM, 1 for SGLang, 32 for TensorRT-LLM."""
+    decode_block_size: Counts | None = None
+    agg_block_size: Counts | None = None
+    prefill_gpu_memory_utilization: Fraction | None = None
+    """Absent: the backend's default for the data version."""
+    decode_gpu_memory_utilization: Fraction | None = None
+    agg_gpu_memory_utilization: Fraction | None = None
+    prefill_enable_prefix_caching: Switches = (True,)
+    decode_enable_prefix_caching: Switches = (False,)
+    agg_enable_prefix_caching: Switches = (True,)
+
+    @field_validator("gpus_per_worker", mode="after")
+    @classmethod
+    def _ascending(cls, values: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(sorted(set(values)))
+
+
+class Workload(ConfigModel):
+    """What is asked of the deployment. Exactly one of concurrency, request_rate and saturated."""
+
+    isl: Annotated[int, Field(ge=1)]
+    """Input tokens of a request."""
+    osl: Annotated[int, Field(ge=1)]
+    """Output tokens of a request."""
+    concurrency: int | None = None
+    request_rate: float | None = None
+    """Requests per second."""
+    saturated: bool = False
+
+
+class Sla(ConfigModel):
+    """Bounds on means in milliseconds, inclusive."""
+
+    ttft_ms: Positive | None = None
+    itl_ms: Positive | None = None
+    e2e_ms: Positive | None = None
+    strict: bool = True
+    """Whether a bound gates, or only shapes goodput."""
+
+
+class Goal(ConfigModel):
+    """What is best: one metric, or the front over two to four."""
+
+    metrics: Annotated[tuple[Metric, ...], Field(min_length=1, max_length=4)]
+    pareto: bool = False
+    sla: Sla = Sla()
+    gpu_cost_per_hour: Positive | None = None
+    """Price of one GPU of the SKU."""
+
+
+class Sweep(ConfigModel):
+    """How the search goes about it."""
+
+    fidelity: Fidelity = "replay"
+    seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 42
+    reserve: Annotated[int, Field(ge=1)] = 20
+    """Candidates that are sent in order; the publisher takes the first that render."""
+
+
+class RateMatching(ConfigModel):
+    """Constants of the static estimate (engine.md section 6); `dgdr_job.timing.corrections` says what each is."""
+
+    prefill_batches: Counts = (1,)
+    """Prompts of one prefill pass, per attention data-parallel rank."""
+    prefill_latency: Positive = DEFAULTS.prefill_latency
+    decode_latency: Positive = DEFAULTS.decode_latency
+    prefill_rate: Share = DEFAULTS.prefill_rate
+    decode_rate: Share = DEFAULTS.decode_rate
+    disagg_ttft: Positive = DEFAULTS.disagg_ttft
+
+    @property
+    def corrections(self) -> Corrections:
+        """The constants as timing takes them."""
+        return Corrections(**self.model_dump(exclude={"prefill_batches"}))
+
+
+class SmartSearchConfig(ConfigModel):
+    """The whole configuration of one search."""
+
+    search_space: SearchSpace
+    workload: Workload
+    goal: Goal
+    sweep: Sweep = Sweep()
+    rate_matching: RateMatching = RateMatching()

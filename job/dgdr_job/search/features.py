@@ -1,0 +1,144 @@
+"""What a request can ask for that this version does not do: each refused by name, never searched approximately."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from dgdr_api.request import SearchSpec
+from dgdr_api.terms import Topology
+
+
+@dataclass(frozen=True)
+class NotBuilt:
+    """A field whose value asks for something that is not built."""
+
+    field: str
+    value: str
+    why: str
+
+    @property
+    def message(self) -> str:
+        """The refusal as a person reads it."""
+        return f"{self.field}: {self.value} is not supported: {self.why}"
+
+
+Check = Callable[[SearchSpec], NotBuilt | None]
+
+
+def not_built(spec: SearchSpec) -> list[NotBuilt]:
+    """Everything in the run that no branch of this version can search, in a fixed order."""
+    found = (check(spec) for check in CHECKS)
+    return [feature for feature in found if feature]
+
+
+def backend_not_built(backend: str, topology: Topology) -> NotBuilt | None:
+    """Whether a branch cannot be searched because of its backend."""
+    if backend == "trtllm":
+        return NotBuilt("backends", f"trtllm ({topology})", "no template renders TensorRT-LLM yet; use vllm or sglang")
+    return None
+
+
+def _fidelity(spec: SearchSpec) -> NotBuilt | None:
+    if spec.search.fidelity == "replay":
+        return NotBuilt("search.fidelity", "replay", "there is no replay yet; set search.fidelity: static")
+    return None
+
+
+def _trace(spec: SearchSpec) -> NotBuilt | None:
+    if spec.workload.trace is not None:
+        return NotBuilt("workload.trace", spec.workload.trace.format, "a trace needs a replay; use workload.static")
+    return None
+
+
+def _encoder(spec: SearchSpec) -> NotBuilt | None:
+    if spec.search.encoder != "Inline":
+        return NotBuilt("search.encoder", spec.search.encoder, "encode workers are not searched yet; use Inline")
+    if spec.static_field("images") is not None:
+        return NotBuilt("workload.static.images", "set", "images are not timed yet; leave them out for a text workload")
+    return None
+
+
+def _planner(spec: SearchSpec) -> NotBuilt | None:
+    if spec.search.planner is not None:
+        return NotBuilt("search.planner", spec.search.planner.mode, "a planner needs a replay; leave it out")
+    return None
+
+
+def _router(spec: SearchSpec) -> NotBuilt | None:
+    for index, router in enumerate(spec.search.router):
+        if router.mode != "roundRobin":
+            return NotBuilt(f"search.router[{index}].mode", router.mode, "it needs a replay; use roundRobin")
+    if len(spec.search.router) > 1:
+        return NotBuilt("search.router", f"{len(spec.search.router)} choices", "a static estimate knows one, roundRobin")
+    return None
+
+
+def _mixed_skus(spec: SearchSpec) -> NotBuilt | None:
+    gpu = spec.hardware.gpu
+    for field, sku in (("prefillSku", gpu.prefill_sku), ("decodeSku", gpu.decode_sku), ("encoderSku", gpu.encoder_sku)):
+        if sku is not None and sku != gpu.sku:
+            return NotBuilt(
+                f"hardware.gpu.{field}", sku, f"roles on different GPUs are not searched yet; use {gpu.sku}"
+            )
+    return None
+
+
+def _goodput(spec: SearchSpec) -> NotBuilt | None:
+    for metric in spec.objective.all_metrics:
+        if metric in ("goodput", "goodputPerGpu"):
+            return NotBuilt("objective.metric", metric, "it counts requests of a replay; use throughput or minGpus")
+    return None
+
+
+def _ratio(spec: SearchSpec) -> NotBuilt | None:
+    for field, name in (("kv_load_ratio", "kvLoadRatio"), ("kv_load_ratio_range", "kvLoadRatioRange")):
+        if spec.static_field(field) is not None:
+            return NotBuilt(f"workload.static.{name}", "set", "use concurrency, requestRate or saturated")
+    return None
+
+
+def _replay_only_workload(spec: SearchSpec) -> NotBuilt | None:
+    """Parts of a generated workload that a steady-state estimate cannot see."""
+    plain = {"length_spread": 1.0, "shared_prefix_ratio": 0.0, "turns_per_session": 1, "turn_history": "fresh"}
+    names = {
+        "length_spread": "lengthSpread",
+        "shared_prefix_ratio": "sharedPrefixRatio",
+        "turns_per_session": "turnsPerSession",
+        "turn_history": "turnHistory",
+    }
+    if spec.workload.static is None:
+        return None
+    for field, value in plain.items():
+        found = spec.static_field(field)
+        if found != value:
+            return NotBuilt(
+                f"workload.static.{names[field]}", str(found), f"a static estimate knows {value} only; it needs a replay"
+            )
+    return None
+
+
+def _overrides(spec: SearchSpec) -> NotBuilt | None:
+    if spec.overrides.dgd:
+        return NotBuilt("overrides.dgd", ", ".join(sorted(spec.overrides.dgd)), "fragments are not merged yet")
+    return None
+
+
+def _model_config(spec: SearchSpec) -> NotBuilt | None:
+    if spec.model_ref.config is not None:
+        name = spec.model_ref.config.config_map.name
+        return NotBuilt("modelRef.config.configMap", name, "only shipped models are read yet: dgdr catalog models")
+    return None
+
+
+CHECKS: tuple[Check, ...] = (
+    _fidelity,
+    _trace,
+    _encoder,
+    _planner,
+    _router,
+    _mixed_skus,
+    _goodput,
+    _ratio,
+    _replay_only_workload,
+    _overrides,
+    _model_config,
+)

@@ -1,0 +1,1 @@
+"""What can be deployed at all: shapes, worker counts, engine limits."""

@@ -1,0 +1,95 @@
+"""The legal parallel shapes of one role, and why the others are not.
+
+Source of the patterns: engine.md section 3 (the pure patterns that measured data covers).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dgdr_api.expressible import reasons_against
+from dgdr_api.shape import Shape
+from dgdr_api.terms import Backend, RoleKind
+
+from dgdr_job.catalog.model import ModelFacts
+
+LADDER = (1, 2, 4, 8, 16)
+"""GPUs per worker that are tried."""
+FP8_BLOCK = 128
+"""Columns of one scale of an fp8-block weight: a tensor-parallel slice of the experts is a multiple of it."""
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A shape that is not legal here, with the reason."""
+
+    shape: Shape
+    reason: str
+
+
+@dataclass(frozen=True)
+class RoleShapes:
+    """The shapes of one role: those that are legal, smallest first, and those that are not."""
+
+    legal: tuple[Shape, ...]
+    refused: tuple[Refused, ...]
+
+
+def role_shapes(
+    model: ModelFacts, backend: Backend, kind: RoleKind, *, gpus_per_node: int, ladder: tuple[int, ...] = LADDER
+) -> RoleShapes:
+    """Enumerate the shapes of a role.
+
+    Args:
+        model: what the checkpoint declares.
+        backend: engine that must be able to express the shape.
+        kind: role of the worker.
+        gpus_per_node: GPUs of one node of the role's SKU.
+        ladder: GPUs per worker that are tried.
+    """
+    legal: list[Shape] = []
+    refused: list[Refused] = []
+    for shape in _patterns(model, ladder):
+        reason = _model_limit(model, shape) or _first(
+            reasons_against(backend, shape, kind, is_moe=model.is_moe, gpus_per_node=gpus_per_node)
+        )
+        if reason:
+            refused.append(Refused(shape, reason))
+        else:
+            legal.append(shape)
+    return RoleShapes(tuple(legal), tuple(refused))
+
+
+def _patterns(model: ModelFacts, ladder: tuple[int, ...]) -> Iterator[Shape]:
+    """Dense: tensor parallel. MoE, pure: TEP, DEP, TP, DTP, and the identity on one GPU."""
+    for gpus in sorted(set(ladder)):
+        if not model.is_moe:
+            yield Shape(tp=gpus)
+        elif gpus == 1:
+            yield Shape()
+        else:
+            yield Shape(tp=gpus, moe_ep=gpus)
+            yield Shape(attention_dp=gpus, moe_ep=gpus)
+            yield Shape(tp=gpus, moe_tp=gpus)
+            yield Shape(attention_dp=gpus, moe_tp=gpus)
+
+
+def _model_limit(model: ModelFacts, shape: Shape) -> str | None:
+    """Why the model cannot be split so, or None."""
+    if model.attention_heads % shape.tp:
+        return f"{model.attention_heads} attention heads do not split over tp {shape.tp}"
+    if model.layers % shape.pp:
+        return f"{model.layers} layers do not split over pp {shape.pp}"
+    if not model.is_moe:
+        return None
+    if shape.moe_ep > model.experts:
+        return f"{model.experts} experts are fewer than moeEp {shape.moe_ep}"
+    if model.is_fp8_block and (model.moe_intermediate_size / shape.moe_tp) % FP8_BLOCK:
+        return (
+            f"an expert of {model.moe_intermediate_size} columns over moeTp {shape.moe_tp} "
+            f"is no multiple of the fp8 block of {FP8_BLOCK}"
+        )
+    return None
+
+
+def _first(reasons: list[str]) -> str | None:
+    return reasons[0] if reasons else None

@@ -1,0 +1,44 @@
+"""Is a decode step as fast as physics allows, and not absurdly slower?"""
+
+from dataclasses import dataclass
+
+SLOWEST_ROOFLINE_RATIO = 20.0
+"""Slower than this multiple of the roofline is suspect."""
+
+LAUNCH_MS_PER_LAYER = 0.25
+"""A layer never needs more than this for launching kernels: below it a slow step is a small model, not bad data.
+
+Measured: the data known to be bad (vLLM 0.24.0 fp8_block on GB200) takes 1.4 ms a layer, Qwen3-0.6B on 8 GPUs 0.05 ms
+at 40 times its roofline.
+"""
+
+
+@dataclass(frozen=True)
+class Plausibility:
+    """A decode step of one request beside the time that reading the weights takes.
+
+    Attributes:
+        decode_step_ms: Estimated time of the step.
+        roofline_ms: Weights read by the step over memory bandwidth: a lower bound.
+        is_implausible: Faster than the roofline, or slower than 20 times of it and than launching kernels explains.
+    """
+
+    decode_step_ms: float
+    roofline_ms: float
+    is_implausible: bool
+
+
+def plausibility(
+    decode_step_ms: float, *, weights_bytes: float, memory_bytes_per_s: float, layers: int
+) -> Plausibility:
+    """Judges one decode step.
+
+    Args:
+        decode_step_ms: Estimated time of the step, positive.
+        weights_bytes: Weights of one GPU that the step must read, over all pipeline stages.
+        memory_bytes_per_s: Memory bandwidth of one GPU.
+        layers: Layers of the model.
+    """
+    roofline_ms = 1000.0 * weights_bytes / memory_bytes_per_s
+    too_slow = decode_step_ms > SLOWEST_ROOFLINE_RATIO * roofline_ms and decode_step_ms > LAUNCH_MS_PER_LAYER * layers
+    return Plausibility(decode_step_ms, roofline_ms, decode_step_ms < roofline_ms or too_slow)

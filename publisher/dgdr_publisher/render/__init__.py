@@ -1,0 +1,1 @@
+"""Candidate and deployment settings in, DynamoGraphDeployment out. Pure."""

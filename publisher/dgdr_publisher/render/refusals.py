@@ -1,0 +1,98 @@
+"""What this renderer does not express, refused by name before anything is rendered.
+
+Each check looks at one thing and either returns or raises; nothing is changed to make a candidate fit.
+"""
+
+from dgdr_api.candidate import EvaluatedCandidate
+from dgdr_api.replay_spec import Role
+from dgdr_publisher.errors import NotRenderableError
+
+KV_FORMATS = frozenset({"bfloat16", "fp8"})
+
+
+def check_renderable(evaluated: EvaluatedCandidate) -> None:
+    """Raise unless every evaluated choice can be expressed.
+
+    Raises:
+        NotRenderableError: naming the first field and value that cannot.
+    """
+    candidate, spec = evaluated.candidate, evaluated.replay_spec
+    if candidate.encoder != "Inline":
+        raise NotRenderableError("candidate.encoder", candidate.encoder, "encode workers are not rendered yet: Inline")
+    if candidate.planner is not None:
+        raise NotRenderableError("candidate.planner", candidate.planner.mode, "planners are not rendered yet")
+    if candidate.router.mode != "roundRobin":
+        raise NotRenderableError("candidate.router.mode", candidate.router.mode, "only roundRobin is rendered yet")
+    if spec.workload.trace is not None:
+        raise NotRenderableError("replaySpec.workload.trace", spec.workload.trace.path, "traces are not supported yet")
+    if spec.host_overhead_ms:
+        raise NotRenderableError(
+            "replaySpec.hostOverheadMs", spec.host_overhead_ms, "an overhead that no deployment setting causes: 0"
+        )
+    for role in candidate.roles:
+        _check_role(role)
+
+
+def _check_role(role: Role) -> None:
+    where, shape, engine = f"candidate.roles.{role.kind}", role.shape, role.engine
+    if role.nextn:
+        raise NotRenderableError(f"{where}.nextn", role.nextn, "multi-token prediction is not rendered yet: 0")
+    if shape.cp > 1:
+        raise NotRenderableError(f"{where}.shape.cp", shape.cp, "context parallelism is not rendered yet: 1")
+    if shape.attention_dp > 1 and shape.moe_tp * shape.moe_ep == 1:
+        raise NotRenderableError(
+            f"{where}.shape.attentionDp",
+            shape.attention_dp,
+            "attention data parallelism splits a mixture of experts: moeTp * moeEp must be tp * attentionDp",
+        )
+    if role.backend == "vllm" and shape.moe_tp > 1 and shape.moe_ep > 1:
+        raise NotRenderableError(
+            f"{where}.shape.moeTp",
+            shape.moe_tp,
+            f"vLLM splits experts by whole experts or by tensor, not by both (moeEp = {shape.moe_ep})",
+        )
+    if role.quantization.kv not in KV_FORMATS:
+        known = ", ".join(sorted(KV_FORMATS))
+        raise NotRenderableError(f"{where}.quantization.kv", role.quantization.kv, f"KV formats with a flag: {known}")
+    if engine.preemption != "newest":
+        raise NotRenderableError(
+            f"{where}.engine.preemption", engine.preemption, f"{role.backend} has no such option: newest"
+        )
+    room = engine.num_gpu_blocks * engine.block_size
+    if engine.max_sequence_length > room:
+        raise NotRenderableError(
+            f"{where}.engine.maxSequenceLength",
+            engine.max_sequence_length,
+            f"the KV cache of one rank holds {room} tokens ({engine.num_gpu_blocks} blocks of {engine.block_size})",
+        )
+    _check_limits(role, where)
+
+
+def _check_limits(role: Role, where: str) -> None:
+    """Combinations that the engines refuse at start (vLLM ``verify_max_model_len``, SGLang ``check_server_args``)."""
+    engine = role.engine
+    tokens = f"{where}.engine.maxNumBatchedTokens"
+    if role.backend == "vllm":
+        if engine.max_num_batched_tokens < engine.max_num_seqs:
+            raise NotRenderableError(
+                tokens,
+                engine.max_num_batched_tokens,
+                f"vLLM wants at least as many tokens a pass as sequences ({engine.max_num_seqs})",
+            )
+        if not engine.enable_chunked_prefill and engine.max_num_batched_tokens < engine.max_sequence_length:
+            raise NotRenderableError(
+                tokens,
+                engine.max_num_batched_tokens,
+                f"without chunked prefill vLLM wants the longest sequence ({engine.max_sequence_length}) in one pass",
+            )
+    if (
+        role.backend == "sglang"
+        and role.kind != "decode"
+        and engine.enable_chunked_prefill
+        and engine.max_num_batched_tokens % engine.block_size
+    ):
+        raise NotRenderableError(
+            tokens,
+            engine.max_num_batched_tokens,
+            f"SGLang wants the prefill chunk to be whole pages of {engine.block_size} tokens",
+        )

@@ -1,0 +1,179 @@
+"""Reads a v1beta1 DynamoGraphDeployment back: components, pods, images, arguments.
+
+Only fields that this publisher writes are accepted, so that nothing unread can change what runs. What the operator
+injects or replaces (discovery, probes, /dev/shm) must not be there.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from dgdr_publisher.verify import sglang, vllm
+from dgdr_publisher.verify.arguments import ArgumentsError
+from dgdr_publisher.verify.frontend import MODULE as FRONTEND_MODULE
+from dgdr_publisher.verify.frontend import read_frontend
+from dgdr_publisher.verify.reading import (
+    DeploymentReading,
+    Difference,
+    EngineReading,
+    FrontendReading,
+    WorkerReading,
+)
+
+ENGINES: Mapping[str, tuple[str, Callable[[Sequence[str]], EngineReading]]] = {
+    "vllm": (vllm.MODULE, vllm.read_engine),
+    "sglang": (sglang.MODULE, sglang.read_engine),
+}
+_KIND_OF_TYPE = {"worker": "agg", "prefill": "prefill", "decode": "decode"}
+_SPEC = frozenset({"backendFramework", "components"})
+_COMPONENT = frozenset(
+    {"name", "type", "replicas", "multinode", "sharedMemorySize", "podTemplate", "runtimeVersionOverride"}
+)
+_POD = frozenset({"nodeSelector", "tolerations", "containers", "volumes"})
+_CONTAINER = frozenset({"name", "image", "command", "args", "env", "resources", "volumeMounts"})
+_ENV = frozenset({"HF_HOME", "HF_TOKEN"})
+
+
+class UnreadableError(ValueError):
+    """A deployment that does not say what it deploys; carries the difference."""
+
+    def __init__(self, difference: Difference) -> None:
+        self.difference = difference
+        super().__init__(str(difference))
+
+
+def read_back(dgd: Mapping[str, Any]) -> DeploymentReading:
+    """What a deployment deploys.
+
+    Raises:
+        UnreadableError: a field that is unknown, missing or of the wrong kind, or arguments that the program refuses.
+    """
+    for field, expected in (("apiVersion", "nvidia.com/v1beta1"), ("kind", "DynamoGraphDeployment")):
+        if dgd.get(field) != expected:
+            raise UnreadableError(Difference(field, expected, repr(dgd.get(field))))
+    name = _get(_get(dgd, "metadata", dict, ""), "name", str, "metadata")
+    spec = _get(dgd, "spec", dict, "")
+    _only(spec, _SPEC, "spec")
+    backend = _get(spec, "backendFramework", str, "spec")
+    if backend not in ENGINES:
+        raise UnreadableError(Difference("spec.backendFramework", " or ".join(ENGINES), backend))
+    frontends, workers = [], []
+    for component in _get(spec, "components", list, "spec"):
+        _only(component, _COMPONENT, "spec.components")
+        if component.get("type") == "frontend":
+            frontends.append(_frontend(component))
+        else:
+            workers.append(_worker(component, backend))
+    if len(frontends) != 1:
+        raise UnreadableError(Difference("spec.components", "one frontend", str(len(frontends))))
+    return DeploymentReading(name=name, backend=backend, frontend=frontends[0], workers=tuple(workers))
+
+
+def _frontend(component: Mapping[str, Any]) -> FrontendReading:
+    name, pod, container = _parts(component, FRONTEND_MODULE)
+    try:
+        options = read_frontend(_get(container, "args", list, name))
+    except ArgumentsError as error:
+        raise UnreadableError(Difference(f"{name}.args", "arguments that the frontend takes", str(error))) from error
+    return FrontendReading(
+        component=name,
+        image=_image(component, container, name),
+        replicas=_get(component, "replicas", int, name),
+        router_mode=options.router_mode,
+        model_name=options.model_name,
+        model_path=options.model_path,
+        trust_remote_code=options.trust_remote_code,
+        hf_home=_hf_home(container, name),
+        mounts=_mounts(pod, container, name),
+    )
+
+
+def _worker(component: Mapping[str, Any], backend: str) -> WorkerReading:
+    module, read_engine = ENGINES[backend]
+    name, pod, container = _parts(component, module)
+    kind = _KIND_OF_TYPE.get(_get(component, "type", str, name))
+    if kind is None:
+        raise UnreadableError(Difference(f"{name}.type", " or ".join(_KIND_OF_TYPE), component["type"]))
+    limits = _get(_get(container, "resources", dict, name), "limits", dict, f"{name}.resources")
+    _only(limits, frozenset({"nvidia.com/gpu"}), f"{name}.resources.limits")
+    gpus = _get(limits, "nvidia.com/gpu", str, f"{name}.resources.limits")
+    if not gpus.isdecimal() or int(gpus) < 1:
+        raise UnreadableError(Difference(f"{name}.resources.limits.nvidia.com/gpu", "a whole number", gpus))
+    try:
+        engine = read_engine(_get(container, "args", list, name))
+    except ArgumentsError as error:
+        raise UnreadableError(Difference(f"{name}.args", "arguments that the engine takes", str(error))) from error
+    multinode = component.get("multinode")
+    return WorkerReading(
+        component=name,
+        kind=kind,
+        replicas=_get(component, "replicas", int, name),
+        node_count=1 if multinode is None else _get(multinode, "nodeCount", int, f"{name}.multinode"),
+        gpus_per_pod=int(gpus),
+        node_selector=_get(pod, "nodeSelector", dict, name),
+        image=_image(component, container, name),
+        hf_home=_hf_home(container, name),
+        mounts=_mounts(pod, container, name),
+        engine=engine,
+    )
+
+
+def _parts(component: Mapping[str, Any], module: str) -> tuple[str, Mapping[str, Any], Mapping[str, Any]]:
+    """Name, pod spec and main container of a component that runs ``python3 -m module``."""
+    name: str = _get(component, "name", str, "spec.components")
+    template = _get(component, "podTemplate", dict, name)
+    _only(template, frozenset({"spec"}), f"{name}.podTemplate")
+    pod = _get(template, "spec", dict, name)
+    _only(pod, _POD, f"{name}.podTemplate.spec")
+    containers = _get(pod, "containers", list, name)
+    if [container.get("name") for container in containers] != ["main"]:
+        raise UnreadableError(Difference(f"{name}.containers", "the one container main", repr(containers)))
+    container = containers[0]
+    _only(container, _CONTAINER, f"{name}.main")
+    if container.get("command") != ["python3", "-m", module]:
+        raise UnreadableError(Difference(f"{name}.command", f"python3 -m {module}", repr(container.get("command"))))
+    return name, pod, container
+
+
+def _image(component: Mapping[str, Any], container: Mapping[str, Any], name: str) -> str:
+    override = component.get("runtimeVersionOverride")
+    image: str = _get(container, "image", str, name)
+    return image if override is None else f"{image} as {override}"
+
+
+def _hf_home(container: Mapping[str, Any], name: str) -> str | None:
+    found = None
+    for entry in container.get("env", []):
+        variable = _get(entry, "name", str, f"{name}.env")
+        if variable not in _ENV:
+            raise UnreadableError(Difference(f"{name}.env", " or ".join(sorted(_ENV)), variable))
+        if variable == "HF_HOME":
+            if found is not None:
+                raise UnreadableError(Difference(f"{name}.env.HF_HOME", "set once", "set twice"))
+            found = _get(entry, "value", str, f"{name}.env.HF_HOME")
+    return found
+
+
+def _mounts(pod: Mapping[str, Any], container: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    volumes = [volume.get("name") for volume in pod.get("volumes", [])]
+    paths = []
+    for mount in container.get("volumeMounts", []):
+        if volumes.count(mount.get("name")) != 1:
+            raise UnreadableError(Difference(f"{name}.volumeMounts", f"one volume of {volumes}", repr(mount)))
+        paths.append(_get(mount, "mountPath", str, f"{name}.volumeMounts"))
+    if len(set(paths)) != len(paths) or "/dev/shm" in paths:  # noqa: S108 - the operator owns that mount
+        raise UnreadableError(Difference(f"{name}.volumeMounts", "each path once, none at /dev/shm", repr(paths)))
+    return tuple(paths)
+
+
+def _only(found: Mapping[str, Any], known: frozenset[str], where: str) -> None:
+    unknown = sorted(set(found) - known)
+    if unknown:
+        raise UnreadableError(Difference(where, "the fields " + ", ".join(sorted(known)), ", ".join(unknown)))
+
+
+def _get(parent: Mapping[str, Any], field: str, kind: type, where: str) -> Any:  # noqa: ANN401 - of the kind asked for
+    found = parent.get(field)
+    if not isinstance(found, kind) or (kind is int and isinstance(found, bool)):
+        place = f"{where}.{field}".lstrip(".")
+        raise UnreadableError(Difference(place, f"a value of type {kind.__name__}", repr(found)))
+    return found
