@@ -57,8 +57,11 @@ class Shares(ApiModel):
     """Shares of time by the origin of the performance data; they sum to 1."""
 
     silicon: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """Measured on the GPU itself."""
     empirical: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """Scaled from measurements of another shape or format."""
     estimated: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """Computed from the hardware's limits."""
     borrowed: Annotated[float, Field(ge=0, le=1)] = 0.0
     """Rows taken from another version or backend."""
 
@@ -67,6 +70,7 @@ class RoleMemory(ApiModel):
     """Memory of one rank of a role."""
 
     weights_gib: Annotated[float, Field(ge=0, alias="weightsGiB")]
+    """Weights in GiB."""
     kv_tokens: Annotated[int, Field(ge=0)]
     """KV tokens per rank."""
 

@@ -103,15 +103,25 @@ class Counters(ApiModel):
     """Evaluations by state."""
 
     scheduled: Count = 0
+    """Points that were given to the engine."""
     running: Count = 0
+    """Points that are being evaluated."""
     feasible: Count = 0
+    """Points that meet every bound."""
     infeasible: Count = 0
+    """Points that miss a bound."""
     unsupported: Count = 0
+    """Points that the performance model cannot time."""
     failed: Count = 0
+    """Points whose evaluation ended with an error."""
     timed_out: Count = 0
+    """Points whose evaluation took too long."""
     cache_hits: Count = 0
+    """Points whose result was known already."""
     pruned: Count = 0
+    """Points that cannot beat what is known, so were not evaluated."""
     remaining: Count = 0
+    """Points that are still to be evaluated."""
 
 
 class RoundCompleted(ApiModel):

@@ -14,6 +14,7 @@ from dgdr_api.terms import Backend, EncoderPlacement, RoleKind, Topology
 Text = Annotated[str, Field(min_length=1, max_length=253)]
 PositiveInt = Annotated[int, Field(ge=1, le=2**31 - 1)]
 Milliseconds = Annotated[float, Field(ge=0)]
+Weight = Annotated[float, Field(ge=0, le=1e6)]
 
 ROLES_OF_TOPOLOGY: dict[Topology, tuple[RoleKind, ...]] = {"agg": ("agg",), "disagg": ("prefill", "decode")}
 
@@ -151,7 +152,8 @@ class PrefillLoadModel(ApiModel):
     """How the router estimates prefill work."""
 
     type: Literal["none", "performanceData"] = "none"
-    sku: Annotated[str | None, Field(max_length=253)] = None
+    """none (default): by tokens. performanceData: by the time that performance data says."""
+    sku: Text | None = None
     """The effective prefill SKU, when the model reads performance data."""
 
 
@@ -159,28 +161,38 @@ class Router(ApiModel):
     """How requests find a worker."""
 
     mode: Literal["roundRobin", "kv"] = "roundRobin"
-    overlap_credit: Annotated[float, Field(ge=0)] = 1.0
-    """Weight of cached blocks."""
-    prefill_load_scale: Annotated[float, Field(ge=0)] = 1.0
-    """Weight of prefill work that waits."""
+    """roundRobin (default): workers in turn. kv: the worker with the least work, cached blocks considered."""
+    overlap_credit: Weight = 1.0
+    """Weight of cached blocks; 1.0 by default. Mode kv."""
+    prefill_load_scale: Weight = 1.0
+    """Weight of prefill work that waits; 1.0 by default. Mode kv."""
     temperature: Annotated[float, Field(ge=0, le=0)] = 0.0
     """Only 0: the cheapest worker, ties by its index."""
     prefill_load_model: PrefillLoadModel = PrefillLoadModel()
+    """How prefill work is estimated. Mode kv."""
 
 
 class Planner(ApiModel):
     """How worker counts follow the load."""
 
     mode: Literal["throughput", "load", "sla"]
+    """What it scales by: measured throughput, present load, or the latency targets."""
     throughput_interval_seconds: PositiveInt = 180
+    """Seconds between decisions by throughput; 180 by default."""
     load_interval_seconds: PositiveInt = 5
+    """Seconds between decisions by load; 5 by default."""
     prefill_min_workers: PositiveInt | None = None
+    """Fewest prefill workers."""
     prefill_max_workers: PositiveInt | None = None
+    """Most prefill workers."""
     decode_min_workers: PositiveInt | None = None
+    """Fewest decode workers."""
     decode_max_workers: PositiveInt | None = None
-    startup_seconds: Annotated[float, Field(ge=0)] = 0.0
-    """Seconds until a started worker serves."""
-    load_predictor: Annotated[str | None, Field(max_length=63)] = None
+    """Most decode workers."""
+    startup_seconds: Annotated[float, Field(ge=0, le=1e6)] = 0.0
+    """Seconds until a started worker serves; 0 by default."""
+    load_predictor: Annotated[str, Field(min_length=1, max_length=63)] | None = None
+    """Predictor of the load, by its name in the planner."""
 
 
 class ReplaySla(ApiModel):

@@ -75,7 +75,9 @@ class Authority:
         return Credential(certificate.public_bytes(serialization.Encoding.PEM), _private_pem(key))
 
     def _builder(self, subject: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
+        """Return what every certificate has; Python 3.13 refuses one without the two key identifiers."""
         now = dt.datetime.now(dt.UTC)
+        issuer = self._key.public_key()
         return (
             x509.CertificateBuilder()
             .subject_name(subject)
@@ -84,6 +86,8 @@ class Authority:
             .serial_number(x509.random_serial_number())
             .not_valid_before(now - _CLOCK_SKEW)
             .not_valid_after(now + _LIFETIME)
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
+            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer), critical=False)
         )
 
 

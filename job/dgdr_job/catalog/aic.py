@@ -10,6 +10,7 @@ facade reads the version slots again for every shape (about 10 ms). The result i
 
 import json
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -37,6 +38,10 @@ from dgdr_job.catalog.wheel import config_sha256, is_local, near, shipped_models
 _GIB = 1 << 30
 _FP8_BLOCK = 128
 _GPT_OSS = frozenset({"openai/gpt-oss-120b", "openai/gpt-oss-20b"})
+_digests: dict[str, str] = {}
+"""Content of each model as it was first read: the package remembers configurations by name alone."""
+_notes_of_data: defaultdict[tuple[str, str, str], list[str]] = defaultdict(list)
+"""Warnings about the data of (SKU, backend, version): the package gives each once per process, whatever the model."""
 
 # Errors that mean the same wherever they are raised.
 _DATA: Reasons = {
@@ -49,11 +54,16 @@ _DATA: Reasons = {
     errors.SolNotImplementedError: Reason.UNSUPPORTED_FEATURE,
     NotImplementedError: Reason.UNSUPPORTED_FEATURE,
 }
+# A local config.json is somebody's input: values that are missing or of another type surface as these.
 _READING_MODEL: Reasons = {
     **_DATA,
     utils.HuggingFaceDownloadError: Reason.UNKNOWN_MODEL,
+    AttributeError: Reason.UNKNOWN_MODEL,
+    IndexError: Reason.UNKNOWN_MODEL,
     KeyError: Reason.UNKNOWN_MODEL,
+    TypeError: Reason.UNKNOWN_MODEL,
     ValueError: Reason.UNKNOWN_MODEL,
+    ZeroDivisionError: Reason.UNKNOWN_MODEL,
 }
 _READING_FORMATS: Reasons = {**_DATA, KeyError: Reason.UNSUPPORTED_DTYPE, ValueError: Reason.UNSUPPORTED_DTYPE}
 _OPENING_DATA: Reasons = {**_DATA, ValueError: Reason.NO_DATA}
@@ -87,29 +97,35 @@ def read_model(model: str) -> ModelFacts:
     """
     digest = config_sha256(model)
     _refuse_download(model)
-    with border(model, _READING_MODEL, []):
+    if _digests.setdefault(model, digest) != digest:
+        raise Unsupported(
+            Reason.UNKNOWN_MODEL,
+            f"{model}: the configuration changed after this process had read it, which the performance model cannot "
+            "follow; start a new process",
+        )
+    with border(f"{model}: its config.json cannot be used", _READING_MODEL, []):
         info = utils.get_model_config_from_model_path(model)
         is_moe = bool(models.check_is_moe(model))
-    raw = info["raw_config"]
-    text = raw.get(common.MULTIMODAL_TEXT_CONFIG_KEY.get(info["architecture"], ""), raw)
-    algorithm = raw.get("quant_algo")
-    return ModelFacts(
-        architecture=info["architecture"],
-        layers=int(info["layers"]),
-        attention_heads=int(info["n"] or 0),
-        kv_heads=int(info["n_kv"] or 0),
-        hidden_size=int(info["hidden_size"]),
-        is_moe=is_moe,
-        experts=int(info["num_experts"] or 0) if is_moe else 0,
-        experts_per_token=int(info["topk"] or 0) if is_moe else 0,
-        moe_intermediate_size=int(info["moe_inter_size"] or 0) if is_moe else 0,
-        context_length=int(info["context"] or 0),
-        is_vision_language=isinstance(info["extra_params"], common.VisionEncoderConfig),
-        quantization=algorithm,
-        quantization_block=_FP8_BLOCK if algorithm == "fp8_block" else None,
-        nextn_predict_layers=int(text.get("num_nextn_predict_layers") or 0),
-        config_sha256=digest,
-    )
+        raw = info["raw_config"]
+        text = raw.get(common.MULTIMODAL_TEXT_CONFIG_KEY.get(info["architecture"], ""), raw)
+        algorithm = raw.get("quant_algo")
+        return ModelFacts(
+            architecture=info["architecture"],
+            layers=int(info["layers"]),
+            attention_heads=int(info["n"] or 0),
+            kv_heads=int(info["n_kv"] or 0),
+            hidden_size=int(info["hidden_size"]),
+            is_moe=is_moe,
+            experts=int(info["num_experts"] or 0) if is_moe else 0,
+            experts_per_token=int(info["topk"] or 0) if is_moe else 0,
+            moe_intermediate_size=int(info["moe_inter_size"] or 0) if is_moe else 0,
+            context_length=int(info["context"] or 0),
+            is_vision_language=isinstance(info["extra_params"], common.VisionEncoderConfig),
+            quantization=algorithm,
+            quantization_block=_FP8_BLOCK if algorithm == "fp8_block" else None,
+            nextn_predict_layers=int(text.get("num_nextn_predict_layers") or 0),
+            config_sha256=digest,
+        )
 
 
 def read_hardware(sku: str) -> Hardware:
@@ -172,6 +188,7 @@ class PerformanceModel:
         self.facts = read_model(identity.model)
         self.hardware = read_hardware(identity.sku)
         self._notes: list[str] = []
+        self._data_notes = _notes_of_data[identity.sku, identity.backend, identity.data_version]
         self._database = self._open_database()
         self._workers: dict[tuple[int, ...], WorkerModel] = {}
         self._changed: dict[str, Any] = {}
@@ -191,38 +208,43 @@ class PerformanceModel:
     def provenance(self) -> DataProvenance:
         """What stands behind the estimates, for the operators of this model."""
         used = self.worker(Shape()).tables
-        notes = [n for n in self._notes if "_perf.parquet" not in n or any(f"{t}_perf.parquet" in n for t in used)]
+        notes = {*self._notes, *self._data_notes}
         own = {t: [r for r in self._records(t) if r["channel"] == "primary"] for t in used}
         other = {t: [r for r in self._records(t) if r["channel"] != "primary"] for t in used}
         return DataProvenance(
             wheel_version=wheel_version(),
             borrowed_tables=tuple(sorted(t for t in used if other[t] and not own[t])),
             filled_tables=tuple(sorted(t for t in used if other[t] and own[t])),
-            notes=tuple(notes),
+            notes=tuple(
+                sorted(n for n in notes if "_perf.parquet" not in n or any(f"{t}_perf.parquet" in n for t in used))
+            ),
         )
 
     @contextmanager
     def guarded(self, what: str, reasons: Reasons = _DATA) -> Iterator[None]:
-        """The border, with this identity as subject and its notes."""
+        """The border, with this identity as subject."""
         with border(f"{self.identity.label}{what}", reasons, self._notes):
             yield
 
     def built(self, shape: Shape) -> tuple[Any, str]:
-        """The wheel's model object of a shape and the compiled engine's wire form."""
+        """The package's model object of a shape, and its compiled engine in wire form."""
         config = self._model_config(shape, self._changed)
         identity = self.identity
-        model = models.get_model(identity.model, config, identity.backend)
-        return model, engine.build_engine_spec_json(
-            model,
-            model_path=identity.model,
-            system=identity.sku,
-            backend=identity.backend,
-            backend_version=identity.data_version,
-            kv_block_size=None,
-            systems_path=None,
-            nextn=0,
-            database=self._database,
-        )
+        what = f"{identity.label}, shape {shape.label}"
+        with border(what, _SPLITTING, self._notes):
+            model = models.get_model(identity.model, config, identity.backend)
+        with border(what, _SPLITTING, self._data_notes):
+            return model, engine.build_engine_spec_json(
+                model,
+                model_path=identity.model,
+                system=identity.sku,
+                backend=identity.backend,
+                backend_version=identity.data_version,
+                kv_block_size=None,
+                systems_path=None,
+                nextn=0,
+                database=self._database,
+            )
 
     @property
     def database(self) -> Any:  # noqa: ANN401  (an object of the untyped package)
@@ -254,7 +276,7 @@ class PerformanceModel:
                 f"{identity.sku} has no {identity.backend} data of version {identity.data_version!r}; "
                 f"versions with data: {known}",
             )
-        with self.guarded("", _OPENING_DATA):
+        with border(identity.label, _OPENING_DATA, self._data_notes):
             database = perf_database.get_database(identity.sku, identity.backend, identity.data_version)
             if database is None:
                 raise Unsupported(Reason.NO_DATA, f"{identity.label}: the data cannot be loaded")
@@ -331,9 +353,8 @@ class WorkerModel:
         self._performance = performance
         self._identity = performance.identity
         self.shape = shape
-        with performance.guarded(f", shape {shape.label}", _SPLITTING):
-            self._model, spec_json = performance.built(shape)
-            self.spec_bytes = bytes(aiconfigurator_core.engine_spec_bincode_from_json(spec_json))
+        self._model, spec_json = performance.built(shape)
+        self.spec_bytes = bytes(aiconfigurator_core.engine_spec_bincode_from_json(spec_json))
         spec = json.loads(spec_json)
         tables = tables_of_operators([*spec["context_ops"], *spec["generation_ops"]])
         self.tables = frozenset().union(*tables.values())
@@ -369,7 +390,8 @@ class WorkerModel:
     def aggregated(self, points: Sequence[tuple[int, int]], isl: int, osl: int) -> list[AggregatedPoint]:
         """The core's aggregated estimate (``run_agg``) at (batch, context tokens per pass).
 
-        For one output token the core gives no rate; it is then the batch over the time of its prefill passes.
+        For one output token the core gives no rate; it is then the batch over the time of its prefill passes, and the time
+        per output token is 0.
 
         Raises:
             Unsupported: MissingOperatorData, UnsupportedDtype or InvalidData.
@@ -382,11 +404,12 @@ class WorkerModel:
                 runtime = RuntimeConfig(batch_size=batch, beam_width=1, isl=isl, osl=osl, prefix=0)
                 summary: Any = backend.run_agg(self._model, self._performance.database, runtime, ctx_tokens=ctx_tokens)
                 row = summary.get_result_dict()
-                rate = float(row["request_rate"])
+                tpot_ms, rate = float(row["tpot"]), float(row["request_rate"])
                 if osl <= 1:
                     passes = summary.get_per_ops_data()["scheduling"]
+                    tpot_ms = 0.0
                     rate = 1000 * row["concurrency"] / (passes["num_mix_steps"] * passes["mix_step_latency_ms"])
-                answers.append(AggregatedPoint(float(row["ttft"]), float(row["tpot"]), rate))
+                answers.append(AggregatedPoint(float(row["ttft"]), tpot_ms, rate))
         self._checked([value for a in answers for value in (a.ttft_ms, a.requests_per_s)], what)
         if osl > 1:
             self._checked([a.tpot_ms for a in answers], what)

@@ -18,7 +18,7 @@ class ModelFacts:
         experts_per_token: Experts that one token visits, 0 for a dense model.
         moe_intermediate_size: Width of one expert, 0 for a dense model.
         context_length: Longest sequence in tokens, 0 when the config does not say.
-        is_vision_language: Whether images are part of the input.
+        is_vision_language: Whether the model takes images and its encoder is modelled (the Qwen3-VL family).
         quantization: The checkpoint's weight format (``fp8_block``, ``nvfp4``, …), or None for unquantized.
         quantization_block: Rows of one scale block when ``quantization`` is ``fp8_block`` (128), otherwise None.
             The experts' width over moe_tp must be a multiple of it.

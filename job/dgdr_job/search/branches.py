@@ -144,7 +144,14 @@ def _plan_role(
 ) -> RolePlan:
     identity = PerfIdentity(space.model_name, space.hardware_sku, backend, chain.performance_data)
     knobs = knobs_of(space, kind, backend)
-    shapes = role_shapes(model, backend, kind, gpus_per_node=space.gpus_per_node, ladder=space.gpus_per_worker)
+    shapes = role_shapes(
+        model,
+        backend,
+        kind,
+        engine_version=chain.engine,
+        gpus_per_node=space.gpus_per_node,
+        ladder=space.gpus_per_worker,
+    )
     if not shapes.legal:
         reasons = "; ".join(sorted({refused.reason for refused in shapes.refused}))
         raise Unsupported(Reason.NO_LEGAL_SHAPE, f"{kind} of {space.model_name} on {backend}: {reasons}")

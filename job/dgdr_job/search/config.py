@@ -5,10 +5,10 @@ Source of names and defaults: engine.md section 1; of the rate-matching constant
 
 from typing import Annotated
 
+from dgdr_api.expressible import WORKER_GPUS
 from dgdr_api.terms import Backend, Fidelity, Metric, Topology
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from dgdr_job.space.shapes import LADDER
 from dgdr_job.timing.corrections import DEFAULTS, Corrections
 
 Counts = Annotated[tuple[Annotated[int, Field(ge=1, le=2**31 - 1)], ...], Field(min_length=1, max_length=64)]
@@ -42,7 +42,7 @@ class SearchSpace(ConfigModel):
     context_length: int | None = None
     """Bound of the KV gate in tokens; absent: what the workload needs."""
     gpus_per_node: Annotated[int, Field(ge=1)]
-    gpus_per_worker: Counts = LADDER
+    gpus_per_worker: Counts = WORKER_GPUS
     """GPUs per worker that are tried."""
     max_prefill_workers: WorkerCount = None
     max_decode_workers: WorkerCount = None
@@ -110,6 +110,8 @@ class Sweep(ConfigModel):
 
     fidelity: Fidelity = "replay"
     seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 42
+    max_seconds: Positive | None = None
+    """Longest search; what is known then is kept."""
     reserve: Annotated[int, Field(ge=1)] = 20
     """Candidates that are sent in order; the publisher takes the first that render."""
 

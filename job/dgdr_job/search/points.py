@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from dgdr_api.terms import LOWER_IS_BETTER, Metric
 
-from dgdr_job.matching.arrays import Floats, Ints
+from dgdr_job.matching.arrays import TIE, Floats, Ints
 
 
 @dataclass(frozen=True)
@@ -89,3 +89,25 @@ def objective(points: Points, columns: dict[str, Floats], metric: Metric, gpu_co
 def score(values: Floats, metric: Metric) -> Floats:
     """Higher is better: the value, negated for latencies and GPU counts."""
     return -values if metric in LOWER_IS_BETTER else values
+
+
+def rank_order(scores: Floats, gpus: Ints, rate: Floats) -> tuple[Ints, Ints]:
+    """Positions best first, and for each of them the number of its tie.
+
+    Higher score first (equal within 1e-12 relative), then fewer GPUs, then the higher rate. Points that are equal in
+    all three share a tie number; the caller orders them by canonical JSON.
+    """
+    by_score = np.argsort(-scores, kind="stable")
+    in_order = scores[by_score]
+    group = np.empty(len(scores), dtype=np.int64)
+    group[by_score] = _steps(in_order)
+    order = np.lexsort((-rate, gpus, group))
+    same = (group[order][1:] == group[order][:-1]) & (gpus[order][1:] == gpus[order][:-1])
+    same &= _steps(rate[order])[1:] == _steps(rate[order])[:-1]
+    return order, np.concatenate([[0], np.cumsum(~same)]).astype(np.int64)[: len(order)]
+
+
+def _steps(values: Floats) -> Ints:
+    """Running number that grows where neighbours differ by more than the tie."""
+    gap = np.abs(np.diff(values)) > TIE * np.maximum(np.abs(values[1:]), np.abs(values[:-1]))
+    return np.concatenate([[0], np.cumsum(gap)]).astype(np.int64)[: len(values)]

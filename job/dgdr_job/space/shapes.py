@@ -6,14 +6,12 @@ Source of the patterns: engine.md section 3 (the pure patterns that measured dat
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dgdr_api.expressible import reasons_against
+from dgdr_api.expressible import WORKER_GPUS, RoleForm, shape_problems
 from dgdr_api.shape import Shape
 from dgdr_api.terms import Backend, RoleKind
 
 from dgdr_job.catalog.model import ModelFacts
 
-LADDER = (1, 2, 4, 8, 16)
-"""GPUs per worker that are tried."""
 FP8_BLOCK = 128
 """Columns of one scale of an fp8-block weight: a tensor-parallel slice of the experts is a multiple of it."""
 
@@ -35,7 +33,13 @@ class RoleShapes:
 
 
 def role_shapes(
-    model: ModelFacts, backend: Backend, kind: RoleKind, *, gpus_per_node: int, ladder: tuple[int, ...] = LADDER
+    model: ModelFacts,
+    backend: Backend,
+    kind: RoleKind,
+    *,
+    engine_version: str,
+    gpus_per_node: int,
+    ladder: tuple[int, ...] = WORKER_GPUS,
 ) -> RoleShapes:
     """Enumerate the shapes of a role.
 
@@ -43,15 +47,22 @@ def role_shapes(
         model: what the checkpoint declares.
         backend: engine that must be able to express the shape.
         kind: role of the worker.
+        engine_version: version of that engine.
         gpus_per_node: GPUs of one node of the role's SKU.
         ladder: GPUs per worker that are tried.
     """
     legal: list[Shape] = []
     refused: list[Refused] = []
     for shape in _patterns(model, ladder):
-        reason = _model_limit(model, shape) or _first(
-            reasons_against(backend, shape, kind, is_moe=model.is_moe, gpus_per_node=gpus_per_node)
+        form = RoleForm(
+            backend=backend,
+            engine_version=engine_version,
+            kind=kind,
+            shape=shape,
+            is_moe=model.is_moe,
+            gpus_per_node=gpus_per_node,
         )
+        reason = _model_limit(model, shape) or next(iter(shape_problems(form)), None)
         if reason:
             refused.append(Refused(shape, reason))
         else:
@@ -90,6 +101,3 @@ def _model_limit(model: ModelFacts, shape: Shape) -> str | None:
         )
     return None
 
-
-def _first(reasons: list[str]) -> str | None:
-    return reasons[0] if reasons else None

@@ -9,10 +9,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from dgdr_api.candidate import EvaluatedCandidate
+from dgdr_api.expressible import sglang_max_running_requests
 from dgdr_api.replay_spec import Role
 from dgdr_api.terms import RoleKind
 from dgdr_publisher.errors import NotRenderableError
-from dgdr_publisher.render.deployment import Deployment, NodePool
+from dgdr_publisher.render.deployment import Deployment
 from dgdr_publisher.render.model_source import ModelPlaces, model_places
 from dgdr_publisher.render.placement import placement
 from dgdr_publisher.render.refusals import check_renderable
@@ -84,7 +85,7 @@ def build_context(
 
 
 def _worker(role: Role, deployment: Deployment, template: Template, places: ModelPlaces) -> dict[str, Any]:
-    nodes = _nodes(role, deployment)
+    nodes = deployment.nodes[role.kind]
     pods = placement(role, nodes)
     return {
         "name": COMPONENT_NAMES[role.kind],
@@ -109,17 +110,6 @@ def _worker(role: Role, deployment: Deployment, template: Template, places: Mode
             **_ENGINE_VALUES[role.backend](role),
         },
     }
-
-
-def _nodes(role: Role, deployment: Deployment) -> NodePool:
-    nodes = deployment.nodes.get(role.sku)
-    if nodes is None or not nodes.node_selector:
-        raise NotRenderableError(
-            f"candidate.roles.{role.kind}.sku",
-            role.sku,
-            f"no node label is known for it: set hardware.gpu.nodeSelector.{role.sku}",
-        )
-    return nodes
 
 
 def _vllm_values(role: Role) -> dict[str, Any]:
@@ -150,7 +140,7 @@ def _sglang_values(role: Role) -> dict[str, Any]:
         "pipeline_parallel_size": shape.pp,
         "data_parallel_size": ranks,
         "expert_parallel_size": shape.moe_ep,
-        "max_running_requests": engine.max_num_seqs * ranks,
+        "max_running_requests": sglang_max_running_requests(engine.max_num_seqs, shape),
         "max_prefill_tokens": engine.max_num_batched_tokens,
         "chunked_prefill_size": engine.max_num_batched_tokens * ranks if engine.enable_chunked_prefill else -1,
         "context_length": engine.max_sequence_length,

@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
-RemoteCode = Literal["Never", "TrustCacheAndRevision", "AlwaysTrust"]
+from dgdr_api.model_ref import RemoteCode
+from dgdr_api.terms import RoleKind
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class ModelSource:
 
 @dataclass(frozen=True)
 class NodePool:
-    """The nodes of one SKU."""
+    """The nodes of one role."""
 
     gpus_per_node: int
     node_selector: Mapping[str, str]
@@ -58,5 +59,5 @@ class Deployment:
     """Dynamo version of the image, MAJOR.MINOR.PATCH."""
     runtime_version_override: str | None
     """Set when the image tag does not say that version."""
-    nodes: Mapping[str, NodePool]
-    """By SKU."""
+    nodes: Mapping[RoleKind, NodePool]
+    """By role."""

@@ -1,7 +1,8 @@
-"""How many nodes and GPUs per pod a worker takes, and where its pods may run."""
+"""How many nodes and GPUs per pod a worker takes."""
 
 from dataclasses import dataclass
 
+from dgdr_api.expressible import RoleForm, gpus_per_pod, node_count, shape_problems
 from dgdr_api.replay_spec import Role
 from dgdr_publisher.errors import NotRenderableError
 from dgdr_publisher.render.deployment import NodePool
@@ -17,33 +18,38 @@ class Placement:
 
 
 def placement(role: Role, nodes: NodePool) -> Placement:
-    """The pods of a worker: several only when it is wider than a node, then evenly split.
+    """The pods of a worker: several only when it is wider than a node, then whole nodes.
 
     Raises:
-        NotRenderableError: GPUs that no even split over whole nodes holds, data-parallel ranks that do not divide
-            over the nodes (vLLM starts equal numbers on each), or nodes that need an object beside the deployment.
+        NotRenderableError: a shape that the backend cannot express on such nodes (`dgdr_api.expressible`), that the
+            operator adds no multinode arguments for, or that needs an object beside the deployment.
     """
-    field, gpus = f"candidate.roles.{role.kind}.shape", role.shape.gpus
-    if gpus <= nodes.gpus_per_node:
+    field, shape = f"candidate.roles.{role.kind}.shape", role.shape
+    form = RoleForm(
+        backend=role.backend,
+        engine_version=role.engine_version,
+        kind=role.kind,
+        shape=shape,
+        is_moe=shape.moe_tp * shape.moe_ep > 1,
+        gpus_per_node=nodes.gpus_per_node,
+    )
+    problems = shape_problems(form)
+    if problems:
+        raise NotRenderableError(field, shape.label, "; ".join(problems))
+    pods, gpus = node_count(shape, nodes.gpus_per_node), gpus_per_pod(shape, nodes.gpus_per_node)
+    if pods == 1:
         return Placement(node_count=None, gpus_per_pod=gpus)
-    node_count = -(-gpus // nodes.gpus_per_node)
-    if gpus % node_count:
-        raise NotRenderableError(
-            field,
-            role.shape.label,
-            f"{gpus} GPUs do not split evenly over {node_count} nodes of {nodes.gpus_per_node}",
-        )
     if nodes.needs_compute_domain:
         raise NotRenderableError(
             field,
-            role.shape.label,
-            f"a worker over {node_count} nodes of {role.sku} needs a ComputeDomain, an object beside the deployment",
+            shape.label,
+            f"a worker over {pods} nodes of {role.sku} needs a ComputeDomain, an object beside the deployment",
         )
-    if role.backend == "vllm" and role.shape.attention_dp > 1 and role.shape.attention_dp % node_count:
+    if role.backend == "vllm" and shape.attention_dp > 1 and shape.tp * shape.pp > gpus:
         raise NotRenderableError(
             field,
-            role.shape.label,
-            f"{role.shape.attention_dp} data-parallel ranks do not divide over {node_count} nodes, and the operator "
-            "starts as many on each",
+            shape.label,
+            f"the operator starts one vLLM rank over several nodes, or several ranks a node: a rank takes "
+            f"{shape.tp * shape.pp} GPUs, a pod has {gpus}",
         )
-    return Placement(node_count=node_count, gpus_per_pod=gpus // node_count)
+    return Placement(node_count=pods, gpus_per_pod=gpus)

@@ -39,18 +39,6 @@ def _check_role(role: Role) -> None:
         raise NotRenderableError(f"{where}.nextn", role.nextn, "multi-token prediction is not rendered yet: 0")
     if shape.cp > 1:
         raise NotRenderableError(f"{where}.shape.cp", shape.cp, "context parallelism is not rendered yet: 1")
-    if shape.attention_dp > 1 and shape.moe_tp * shape.moe_ep == 1:
-        raise NotRenderableError(
-            f"{where}.shape.attentionDp",
-            shape.attention_dp,
-            "attention data parallelism splits a mixture of experts: moeTp * moeEp must be tp * attentionDp",
-        )
-    if role.backend == "vllm" and shape.moe_tp > 1 and shape.moe_ep > 1:
-        raise NotRenderableError(
-            f"{where}.shape.moeTp",
-            shape.moe_tp,
-            f"vLLM splits experts by whole experts or by tensor, not by both (moeEp = {shape.moe_ep})",
-        )
     if role.quantization.kv not in KV_FORMATS:
         known = ", ".join(sorted(KV_FORMATS))
         raise NotRenderableError(f"{where}.quantization.kv", role.quantization.kv, f"KV formats with a flag: {known}")

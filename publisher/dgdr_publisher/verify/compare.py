@@ -8,7 +8,7 @@ from dgdr_api.replay_spec import ReplayRole
 from dgdr_publisher.verify.names import check_names
 from dgdr_publisher.verify.read_back import UnreadableError, read_back
 from dgdr_publisher.verify.reading import DeploymentReading, Difference, WorkerReading
-from dgdr_publisher.verify.surroundings import Surroundings, check_image, check_nodes
+from dgdr_publisher.verify.surroundings import Surroundings, check_cache, check_image, check_model, check_nodes
 
 _ROUTERS = {"roundRobin": "round-robin", "kv": "kv"}
 
@@ -36,7 +36,7 @@ def compare(
 ) -> list[Difference]:
     """All differences between what was read back and what was evaluated."""
     candidate, spec = evaluated.candidate, evaluated.replay_spec
-    found = list(check_names(reading))
+    found = list(check_names(reading, surroundings.namespace))
     found += _unequal("spec.backendFramework", candidate.backend, reading.backend)
     found += _unequal("spec.components", candidate.topology, reading.topology)
     found += _unequal("gpus", candidate.used_gpus, reading.total_gpus)
@@ -52,9 +52,10 @@ def compare(
             continue
         found += _role(role, worker)
         found += check_nodes(role, worker, surroundings)
-        found += check_image(role.backend, role.engine_version, worker.component, worker.image, surroundings)
+        found += check_image(role.backend, role.engine_version, worker.component, worker.pod, surroundings)
     first = spec.roles[0]
-    found += check_image(first.backend, first.engine_version, "Frontend", reading.frontend.image, surroundings)
+    found += check_image(first.backend, first.engine_version, "Frontend", reading.frontend.pod, surroundings)
+    found += check_cache("Frontend", reading.frontend.pod, surroundings)
     found += _model(reading, candidate.model, surroundings)
     return found
 
@@ -105,26 +106,25 @@ def _model(reading: DeploymentReading, model: str, surroundings: Surroundings) -
     if len(paths) > 1:
         yield Difference("args.--model", "one model for all workers", ", ".join(sorted(paths)))
     for worker in reading.workers:
-        yield from _unequal(f"{worker.component}.served model name", model, worker.engine.served_name)
-        yield from surroundings.check_model(worker.component, worker.engine)
-        yield from _unequal(f"{worker.component}.mounts", frontend.mounts, worker.mounts)
-        yield from _unequal(f"{worker.component}.env.HF_HOME", frontend.hf_home, worker.hf_home)
-        yield from _unequal(
-            f"{worker.component}.trust remote code", frontend.trust_remote_code, worker.engine.trust_remote_code
-        )
-        if not worker.engine.model.startswith("/"):
-            yield from _unequal(f"{worker.component}.model", model, worker.engine.model)
-            yield from _unequal("Frontend.args.--model-path", None, frontend.model_path)
-            yield from _unequal("Frontend.args.--model-name", None, frontend.model_name)
-            continue
-        yield from _unequal("Frontend.args.--model-path", worker.engine.model, frontend.model_path)
-        yield from _unequal("Frontend.args.--model-name", model, frontend.model_name)
-        inside = [mount for mount in worker.mounts if f"{worker.engine.model}/".startswith(f"{mount}/")]
-        if not inside:
-            yield Difference(f"{worker.component}.model", f"a path below {worker.mounts}", worker.engine.model)
-    if frontend.hf_home is not None and frontend.hf_home not in frontend.mounts:
-        yield Difference("Frontend.env.HF_HOME", f"one of the mounts {frontend.mounts}", frontend.hf_home)
-    yield from surroundings.check_cache(frontend)
+        where, engine, pod = worker.component, worker.engine, worker.pod
+        yield from check_model(where, engine, surroundings)
+        local = engine.model.startswith("/")
+        for name, expected, found in (
+            (f"{where}.served model name", model, engine.served_name),
+            (f"{where}.volumeMounts", dict(frontend.pod.claims), dict(pod.claims)),
+            (f"{where}.env.HF_HOME", frontend.pod.hf_home, pod.hf_home),
+            (f"{where}.env.HF_TOKEN", frontend.pod.token_secret, pod.token_secret),
+            (f"{where}.trust remote code", frontend.trust_remote_code, engine.trust_remote_code),
+            (f"{where}.model", model, model if local else engine.model),
+            ("Frontend.args.--model-path", engine.model if local else None, frontend.model_path),
+            ("Frontend.args.--model-name", model if local else None, frontend.model_name),
+        ):
+            yield from _unequal(name, expected, found)
+        if local and not any(f"{engine.model}/".startswith(f"{mount}/") for mount in pod.claims):
+            yield Difference(f"{where}.model", f"a path below {', '.join(pod.claims) or 'a mount'}", engine.model)
+    home = frontend.pod.hf_home
+    if home is not None and home not in frontend.pod.claims:
+        yield Difference("Frontend.env.HF_HOME", f"one of the mounts {', '.join(frontend.pod.claims)}", home)
 
 
 def _unequal(where: str, expected: object, found: object) -> Iterator[Difference]:

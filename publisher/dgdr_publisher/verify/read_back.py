@@ -16,6 +16,7 @@ from dgdr_publisher.verify.reading import (
     Difference,
     EngineReading,
     FrontendReading,
+    PodReading,
     WorkerReading,
 )
 
@@ -76,14 +77,12 @@ def _frontend(component: Mapping[str, Any]) -> FrontendReading:
         raise UnreadableError(Difference(f"{name}.args", "arguments that the frontend takes", str(error))) from error
     return FrontendReading(
         component=name,
-        image=_image(component, container, name),
         replicas=_get(component, "replicas", int, name),
         router_mode=options.router_mode,
         model_name=options.model_name,
         model_path=options.model_path,
         trust_remote_code=options.trust_remote_code,
-        hf_home=_hf_home(container, name),
-        mounts=_mounts(pod, container, name),
+        pod=_pod(component, pod, container, name),
     )
 
 
@@ -110,9 +109,7 @@ def _worker(component: Mapping[str, Any], backend: str) -> WorkerReading:
         node_count=1 if multinode is None else _get(multinode, "nodeCount", int, f"{name}.multinode"),
         gpus_per_pod=int(gpus),
         node_selector=_get(pod, "nodeSelector", dict, name),
-        image=_image(component, container, name),
-        hf_home=_hf_home(container, name),
-        mounts=_mounts(pod, container, name),
+        pod=_pod(component, pod, container, name),
         engine=engine,
     )
 
@@ -134,35 +131,49 @@ def _parts(component: Mapping[str, Any], module: str) -> tuple[str, Mapping[str,
     return name, pod, container
 
 
-def _image(component: Mapping[str, Any], container: Mapping[str, Any], name: str) -> str:
-    override = component.get("runtimeVersionOverride")
-    image: str = _get(container, "image", str, name)
-    return image if override is None else f"{image} as {override}"
-
-
-def _hf_home(container: Mapping[str, Any], name: str) -> str | None:
-    found = None
+def _pod(
+    component: Mapping[str, Any], pod: Mapping[str, Any], container: Mapping[str, Any], name: str
+) -> PodReading:
+    env: dict[str, Mapping[str, Any]] = {}
     for entry in container.get("env", []):
         variable = _get(entry, "name", str, f"{name}.env")
-        if variable not in _ENV:
-            raise UnreadableError(Difference(f"{name}.env", " or ".join(sorted(_ENV)), variable))
-        if variable == "HF_HOME":
-            if found is not None:
-                raise UnreadableError(Difference(f"{name}.env.HF_HOME", "set once", "set twice"))
-            found = _get(entry, "value", str, f"{name}.env.HF_HOME")
-    return found
+        if variable not in _ENV or variable in env:
+            raise UnreadableError(Difference(f"{name}.env", f"each of {', '.join(sorted(_ENV))} at most once", variable))
+        env[variable] = entry
+    override = component.get("runtimeVersionOverride")
+    return PodReading(
+        image=_get(container, "image", str, name),
+        runtime_version_override=None if override is None else str(override),
+        hf_home=_get(env["HF_HOME"], "value", str, f"{name}.env.HF_HOME") if "HF_HOME" in env else None,
+        token_secret=_secret(env["HF_TOKEN"], name) if "HF_TOKEN" in env else None,
+        claims=_claims(pod, container, name),
+    )
 
 
-def _mounts(pod: Mapping[str, Any], container: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    volumes = [volume.get("name") for volume in pod.get("volumes", [])]
-    paths = []
+def _secret(entry: Mapping[str, Any], name: str) -> tuple[str, str]:
+    where = f"{name}.env.HF_TOKEN"
+    reference = _get(_get(entry, "valueFrom", dict, where), "secretKeyRef", dict, f"{where}.valueFrom")
+    return _get(reference, "name", str, where), _get(reference, "key", str, where)
+
+
+def _claims(pod: Mapping[str, Any], container: Mapping[str, Any], name: str) -> dict[str, str]:
+    """Claim by mount path: each path once, each volume a claim, none at /dev/shm, which the operator owns."""
+    volumes: dict[str, str] = {}
+    for volume in pod.get("volumes", []):
+        title = _get(volume, "name", str, f"{name}.volumes")
+        claim = _get(volume, "persistentVolumeClaim", dict, f"{name}.volumes.{title}")
+        if title in volumes:
+            raise UnreadableError(Difference(f"{name}.volumes", "each name once", title))
+        volumes[title] = _get(claim, "claimName", str, f"{name}.volumes.{title}")
+    found: dict[str, str] = {}
     for mount in container.get("volumeMounts", []):
-        if volumes.count(mount.get("name")) != 1:
-            raise UnreadableError(Difference(f"{name}.volumeMounts", f"one volume of {volumes}", repr(mount)))
-        paths.append(_get(mount, "mountPath", str, f"{name}.volumeMounts"))
-    if len(set(paths)) != len(paths) or "/dev/shm" in paths:  # noqa: S108 - the operator owns that mount
-        raise UnreadableError(Difference(f"{name}.volumeMounts", "each path once, none at /dev/shm", repr(paths)))
-    return tuple(paths)
+        path, title = (_get(mount, field, str, f"{name}.volumeMounts") for field in ("mountPath", "name"))
+        if path in found or path == "/dev/shm" or title not in volumes:  # noqa: S108 - the operator owns that mount
+            raise UnreadableError(
+                Difference(f"{name}.volumeMounts", f"one mount of {', '.join(volumes) or 'nothing'}", f"{title} at {path}")
+            )
+        found[path] = volumes[title]
+    return found
 
 
 def _only(found: Mapping[str, Any], known: frozenset[str], where: str) -> None:

@@ -46,6 +46,19 @@ class EngineReading:
 
 
 @dataclass(frozen=True)
+class PodReading:
+    """What every component has: image, model cache, token."""
+
+    image: str
+    runtime_version_override: str | None
+    hf_home: str | None
+    token_secret: tuple[str, str] | None
+    """Name and key of the Secret behind HF_TOKEN."""
+    claims: Mapping[str, str]
+    """Claim by mount path."""
+
+
+@dataclass(frozen=True)
 class WorkerReading:
     """One worker component."""
 
@@ -57,9 +70,7 @@ class WorkerReading:
     """1 without multinode."""
     gpus_per_pod: int
     node_selector: Mapping[str, str]
-    image: str
-    hf_home: str | None
-    mounts: tuple[str, ...]
+    pod: PodReading
     engine: EngineReading
 
     @property
@@ -73,14 +84,12 @@ class FrontendReading:
     """The frontend component."""
 
     component: str
-    image: str
     replicas: int
     router_mode: str
     model_name: str | None
     model_path: str | None
     trust_remote_code: bool
-    hf_home: str | None
-    mounts: tuple[str, ...]
+    pod: PodReading
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ import pytest
 from dgdr_job.catalog.cache import DiskCache, default_folder
 
 
-
 def only_file(folder: Path) -> Path:
     (file,) = (path for path in folder.rglob("*") if path.is_file())
     return file

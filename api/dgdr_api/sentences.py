@@ -1,0 +1,133 @@
+"""pydantic's errors in our own words: what is wrong, the bound that was checked, what would do."""
+
+import difflib
+import json
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType, NoneType
+from typing import Annotated, Any, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic_core import ErrorDetails
+
+from dgdr_api.errors import Problem
+from dgdr_api.rules import BROKEN_RULES
+
+_SHOWN = 60
+_CLOSE = 0.6
+
+
+def problems(model: type[BaseModel], errors: list[ErrorDetails]) -> list[Problem]:
+    """Translate the errors of one validation of ``model``."""
+    return [problem for error in errors for problem in _problems(model, error)]
+
+
+def path_of(location: tuple[int | str, ...]) -> str:
+    """``("spec", "backends", 1)`` is ``spec.backends[1]``."""
+    path = ""
+    for part in location:
+        if isinstance(part, int):
+            path += f"[{part}]"
+        elif part != "[key]":
+            path += f".{part}" if path else part
+    return path
+
+
+def shown(value: object) -> str:
+    """A value as the user wrote it, shortened."""
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
+
+
+def _problems(model: type[BaseModel], error: ErrorDetails) -> Iterator[Problem]:
+    location = error["loc"]
+    value = error["input"]
+    if error["type"] == BROKEN_RULES:
+        for rule in error["ctx"]["broken"]:
+            yield Problem(path_of(location) + rule.field, rule.message)
+        return
+    if error["type"] == "extra_forbidden":
+        yield Problem(path_of(location), _unknown_key(model, location), value)
+        return
+    if value is None and error["type"] != "missing":
+        yield Problem(path_of(location), "is null; give a value or leave the field out")
+        return
+    sentence = _SENTENCES.get(error["type"])
+    context = error.get("ctx", {})
+    said = sentence(value, context) if sentence is not None else f"{error['msg']}, found {shown(value)}"
+    yield Problem(path_of(location), said, None if error["type"] == "missing" else value)
+
+
+def _unknown_key(model: type[BaseModel], location: tuple[int | str, ...]) -> str:
+    owner = _model_at(model, location[:-1])
+    names = [field.alias or name for name, field in owner.model_fields.items()] if owner is not None else []
+    key = str(location[-1])
+    folded = {name.lower(): name for name in names}
+    near = [folded[name] for name in difflib.get_close_matches(key.lower(), folded, n=2, cutoff=_CLOSE)]
+    hint = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(names)}"
+    return f"unknown field; {hint}"
+
+
+def _model_at(annotation: Any, location: tuple[int | str, ...]) -> type[BaseModel] | None:  # noqa: ANN401
+    inner = _unwrapped(annotation)
+    if isinstance(inner, type) and issubclass(inner, BaseModel):
+        if not location:
+            return inner
+        for name, field in inner.model_fields.items():
+            if location[0] in (name, field.alias):
+                return _model_at(field.annotation, location[1:])
+        return None
+    arguments = get_args(inner)
+    if location and arguments:
+        return _model_at(arguments[1] if get_origin(inner) is dict else arguments[0], location[1:])
+    return None
+
+
+def _unwrapped(annotation: Any) -> Any:  # noqa: ANN401
+    """The type without Annotated and without None."""
+    while True:
+        if get_origin(annotation) is Annotated:
+            annotation = get_args(annotation)[0]
+            continue
+        branches = get_args(annotation)
+        if NoneType not in branches:
+            return annotation
+        annotation = next(branch for branch in branches if branch is not NoneType)
+
+
+def _typed(wanted: str) -> Callable[[object, Mapping[str, Any]], str]:
+    return lambda value, _: f"must be {wanted}, found {shown(value)}"
+
+
+_SENTENCES: Mapping[str, Callable[[Any, Mapping[str, Any]], str]] = MappingProxyType(
+    {
+        "missing": lambda _, __: "is required",
+        "string_type": _typed("a text; put it in quotes"),
+        "int_type": _typed("a whole number"),
+        "int_from_float": _typed("a whole number"),
+        "int_parsing_size": _typed("a whole number of at most 64 bits"),
+        "float_type": _typed("a number"),
+        "finite_number": _typed("a finite number"),
+        "bool_type": _typed("true or false"),
+        "tuple_type": _typed("a list"),
+        "list_type": _typed("a list"),
+        "dict_type": _typed("a mapping"),
+        "model_type": _typed("a mapping"),
+        "model_attributes_type": _typed("a mapping"),
+        "literal_error": lambda value, ctx: f"must be {ctx['expected'].replace(chr(39), '')}, found {shown(value)}",
+        "string_too_short": lambda value, ctx: (
+            "must not be empty" if not value else f"has {len(value)} characters, needs at least {ctx['min_length']}"
+        ),
+        "string_too_long": lambda value, ctx: f"has {len(value)} characters, at most {ctx['max_length']} fit",
+        "string_pattern_mismatch": lambda value, ctx: f"must match {ctx['pattern']}, found {shown(value)}",
+        "greater_than": lambda value, ctx: f"must be greater than {ctx['gt']:g}, found {shown(value)}",
+        "greater_than_equal": lambda value, ctx: f"must be at least {ctx['ge']:.16g}, found {shown(value)}",
+        "less_than": lambda value, ctx: f"must be less than {ctx['lt']:.16g}, found {shown(value)}",
+        "less_than_equal": lambda value, ctx: f"must be at most {ctx['le']:.16g}, found {shown(value)}",
+        "too_short": lambda _, ctx: f"has {ctx['actual_length']} entries, needs at least {ctx['min_length']}",
+        "too_long": lambda value, ctx: f"has {len(value)} entries, takes at most {ctx['max_length']}",
+        "duplicate": lambda _, ctx: f"{ctx['item']} stands twice; no value may be given twice",
+        "value_error": lambda _, ctx: str(ctx["error"]),
+        "union_tag_invalid": lambda _, ctx: f"{ctx['discriminator']} must be one of {ctx['expected_tags']}",
+        "union_tag_not_found": lambda _, ctx: f"{ctx['discriminator']} is required",
+    }
+)

@@ -1,0 +1,196 @@
+"""From a point to the candidate that is deployed and the ReplaySpec that was scored: one of each, from the same rows."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from dgdr_api.candidate import Candidate, EvaluatedCandidate, Evaluation, RoleMemory
+from dgdr_api.canonical import sha256_hex
+from dgdr_api.replay_spec import (
+    Engine,
+    PerformanceDataTiming,
+    Quantization,
+    ReplayRole,
+    ReplaySla,
+    ReplaySpec,
+    ReplayStaticWorkload,
+    ReplayWorkload,
+)
+from dgdr_api.run import RunSpec
+from dgdr_api.terms import Metric
+
+from dgdr_job.catalog.catalog import Catalog
+from dgdr_job.catalog.wheel import wheel_version
+from dgdr_job.matching.arrays import Floats
+from dgdr_job.search.branches import Branch, RolePlan
+from dgdr_job.search.config import SmartSearchConfig
+from dgdr_job.search.points import Points
+from dgdr_job.search.preflight import mean_shares
+from dgdr_job.search.role_table import RoleTable
+
+
+@dataclass(frozen=True)
+class BranchResult:
+    """What one branch found. ``columns`` and ``objectives`` have one entry per point."""
+
+    branch: Branch
+    tables: tuple[RoleTable, ...]
+    """Rows of each role, in the order of the branch's roles."""
+    points: Points
+    columns: dict[str, Floats]
+    objectives: dict[Metric, Floats]
+
+    def roles_of(self, point: int) -> list[tuple[RolePlan, RoleTable, int, int]]:
+        """(plan, table, row, workers) of each role of a point."""
+        points = self.points
+        rows = [int(points.decode_row[point])]
+        workers = [int(points.decode_workers[point])]
+        if self.branch.topology == "disagg":
+            rows.insert(0, int(points.prefill_row[point]))
+            workers.insert(0, int(points.prefill_workers[point]))
+        return list(zip(self.branch.roles, self.tables, rows, workers, strict=True))
+
+    def summary(self, point: int) -> str:
+        """The deployment in one line, e.g. ``11 x prefill tp1 b1, 2 x decode tp2 b216``."""
+        return ", ".join(
+            f"{workers} x {plan.kind} {table.shapes[table.shape[row]].shape.label} b{table.batch[row]}"
+            for plan, table, row, workers in self.roles_of(point)
+        )
+
+    def point_id(self, point: int) -> str:
+        """16 hex digits that name the point: branch, and workers, shape, batch and token budget of each role."""
+        return sha256_hex([self.branch.name, *self._identity(point)], 16)
+
+    def _identity(self, point: int) -> list[list[Any]]:
+        return [
+            [
+                plan.kind,
+                workers,
+                list(table.shapes[table.shape[row]].shape.key),
+                int(table.batch[row]),
+                int(table.batched_tokens[row]),
+            ]
+            for plan, table, row, workers in self.roles_of(point)
+        ]
+
+
+def evaluated_candidate(
+    catalog: Catalog, run: RunSpec, config: SmartSearchConfig, result: BranchResult, point: int, score: float
+) -> EvaluatedCandidate:
+    """Build the candidate of a point, with the ReplaySpec that its numbers belong to."""
+    roles = tuple(
+        _role(catalog, result.branch, plan, table, row, workers) for plan, table, row, workers in result.roles_of(point)
+    )
+    sla = config.goal.sla
+    spec = ReplaySpec(
+        topology=result.branch.topology,
+        seed=config.sweep.seed,
+        roles=roles,
+        router=run.search.router[0],
+        workload=ReplayWorkload(static=_workload(run)),
+        sla=ReplaySla(ttft_ms=sla.ttft_ms, itl_ms=sla.itl_ms, e2e_ms=sla.e2e_ms),
+    )
+    return EvaluatedCandidate(
+        id=result.point_id(point),
+        candidate=Candidate.of_replay_spec(spec, model=run.model_ref.name, parameters=_parameters(run, config)),
+        replay_spec=spec,
+        evaluation=_evaluation(catalog, config, result, point, score),
+    )
+
+
+def _role(catalog: Catalog, branch: Branch, plan: RolePlan, table: RoleTable, row: int, workers: int) -> ReplayRole:
+    shape = table.shapes[table.shape[row]].shape
+    formats = catalog.quantization(plan.identity)
+    quantization = Quantization(
+        gemm=formats.gemm,
+        moe=formats.moe,
+        kv=formats.kv,
+        attention=formats.attention,
+        communication=formats.communication,
+    )
+    block = plan.knobs.block_size[0]
+    return ReplayRole(
+        kind=plan.kind,
+        workers=workers,
+        gpus_per_worker=shape.gpus,
+        backend=branch.backend,
+        sku=plan.identity.sku,
+        engine_version=plan.chain.engine,
+        data_version=plan.chain.performance_data,
+        shape=shape,
+        quantization=quantization,
+        memory_fraction=float(table.memory_fraction[row]),
+        engine=Engine(
+            max_num_seqs=int(table.batch[row]),
+            max_num_batched_tokens=int(table.batched_tokens[row]),
+            block_size=block,
+            num_gpu_blocks=int(table.kv_tokens[row]) // block,
+            max_sequence_length=branch.max_sequence_tokens,
+            enable_prefix_caching=plan.knobs.enable_prefix_caching[0],
+        ),
+        timing=PerformanceDataTiming(
+            model=plan.identity.model,
+            sku=plan.identity.sku,
+            backend=branch.backend,
+            version=plan.chain.performance_data,
+            shape=shape,
+            quantization=quantization,
+        ),
+    )
+
+
+def _workload(run: RunSpec) -> ReplayStaticWorkload:
+    load = run.workload.static
+    assert load is not None  # noqa: S101 - a trace is refused before (features.py)
+    return ReplayStaticWorkload(
+        isl=load.isl,
+        osl=load.osl,
+        concurrency=load.concurrency,
+        request_rate=load.request_rate,
+        saturated=load.saturated,
+        arrival=load.arrival,
+        requests=load.requests,
+        warmup_requests=load.warmup_requests or 0,
+        length_spread=load.length_spread,
+        shared_prefix_ratio=load.shared_prefix_ratio,
+        prefix_groups=load.prefix_groups,
+        turns_per_session=load.turns_per_session,
+        inter_turn_delay_ms=load.inter_turn_delay_ms,
+        turn_history=load.turn_history,
+    )
+
+
+def _parameters(run: RunSpec, config: SmartSearchConfig) -> dict[str, Any]:
+    """The resolved evaluation inputs that are no field of a deployment."""
+    workload = _workload(run).model_dump(mode="json", exclude_none=True)
+    return {
+        "fidelity": config.sweep.fidelity,
+        "performanceModel": f"aiconfigurator-core {wheel_version()}",
+        "rateMatching": config.rate_matching.model_dump(mode="json"),
+        "seed": config.sweep.seed,
+        "workload": workload,
+    }
+
+
+def _evaluation(
+    catalog: Catalog, config: SmartSearchConfig, result: BranchResult, point: int, score: float
+) -> Evaluation:
+    roles = result.roles_of(point)
+    decode_ms = float(result.points.tpot_ms[point]) * max(config.workload.osl - 1, 1)
+    weight = {"prefill": float(result.points.ttft_ms[point]), "decode": decode_ms, "agg": 1.0}
+    data = [(plan, table.shapes[table.shape[row]]) for plan, table, row, _ in roles]
+    flags = [f"implausible: {plan.kind} decode step" for plan, known in data if known.plausibility.is_implausible]
+    for plan in result.branch.roles[:1]:
+        formats = catalog.quantization(plan.identity)
+        flags += [f"quantization: {field} declared {told}" for field, told in formats.inferred]
+    return Evaluation(
+        score=score,
+        used_gpus=int(result.points.gpus[point]),
+        objectives={name: float(values[point]) for name, values in result.objectives.items()},
+        metrics={name: float(values[point]) for name, values in result.columns.items()},
+        memory={
+            plan.kind: RoleMemory(weights_gib=float(table.weights_gib[row]), kv_tokens=int(table.kv_tokens[row]))
+            for plan, table, row, _ in roles
+        },
+        provenance=mean_shares([known.shares for _, known in data], [weight[plan.kind] for plan, _ in data]),
+        flags=tuple(flags),
+    )

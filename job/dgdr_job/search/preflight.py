@@ -1,0 +1,141 @@
+"""Whether a tuple of model, SKUs, backend, version and topology can be evaluated, found by estimating each role once.
+
+Source: engine.md section 2. A shape whose own data is missing is passed over; only a tuple without any evaluable
+shape is unsupported, with the reason of its smallest shape.
+"""
+
+from dataclasses import dataclass
+
+from dgdr_api.candidate import Shares
+from dgdr_api.events import TupleCoverage
+from dgdr_api.shape import Shape
+from dgdr_api.terms import Backend, Topology
+from dgdr_api.versions import Chain
+
+from dgdr_job.catalog.catalog import Catalog
+from dgdr_job.catalog.errors import Unsupported
+from dgdr_job.catalog.provenance import SourceShares
+from dgdr_job.search.branches import Branch, RolePlan, plan_branch
+from dgdr_job.search.config import SmartSearchConfig, Workload
+from dgdr_job.search.features import backend_not_built
+from dgdr_job.timing.plausibility import Plausibility
+from dgdr_job.timing.rows import decode_rows, prefill_rows
+
+
+@dataclass(frozen=True)
+class Preflight:
+    """The verdict on one tuple, and its branch where it is supported."""
+
+    coverage: TupleCoverage
+    branch: Branch | None
+
+
+@dataclass(frozen=True)
+class Probe:
+    """One real estimate of a role: one prefill pass and one decode step on one shape."""
+
+    shape: Shape
+    prefill_ms: float
+    decode_total_ms: float
+    shares: tuple[SourceShares, ...]
+    plausibility: Plausibility
+
+
+def preflight(
+    catalog: Catalog,
+    config: SmartSearchConfig,
+    backend: Backend,
+    topology: Topology,
+    chain: Chain,
+    *,
+    rendered: bool = True,
+) -> Preflight:
+    """Judge one tuple; nothing is raised for what is merely unsupported.
+
+    Args:
+        catalog: source of facts and estimates.
+        config: the search.
+        backend: engine of the tuple.
+        topology: topology of the tuple.
+        chain: version chain of the backend.
+        rendered: whether a deployment must come of it: refuses backends without templates.
+    """
+    unbuilt = backend_not_built(backend, topology) if rendered else None
+    if unbuilt:
+        return Preflight(refused(config, backend, topology, "UnsupportedFeature", unbuilt.message), None)
+    try:
+        branch = plan_branch(catalog, config, backend, topology, chain)
+        probes = [probe_role(catalog, role, config.workload) for role in branch.roles]
+    except Unsupported as error:
+        return Preflight(refused(config, backend, topology, error.reason.value, error.message), None)
+    notes = [
+        f"implausible data: {role.kind} decode step {probe.plausibility.decode_step_ms:.1f} ms, "
+        f"roofline {probe.plausibility.roofline_ms:.1f} ms"
+        for role, probe in zip(branch.roles, probes, strict=True)
+        if probe.plausibility.is_implausible
+    ]
+    coverage = TupleCoverage(
+        backend=backend,
+        topology=topology,
+        skus={role.kind: role.identity.sku for role in branch.roles},
+        supported=True,
+        reason="Supported",
+        message="; ".join(notes),
+        data_version=chain.performance_data,
+        shares=mean_shares([share for probe in probes for share in probe.shares]),
+    )
+    return Preflight(coverage, branch)
+
+
+def refused(
+    config: SmartSearchConfig, backend: Backend, topology: Topology, reason: str, message: str
+) -> TupleCoverage:
+    """The coverage of a tuple that is not supported."""
+    kinds = ("agg",) if topology == "agg" else ("prefill", "decode")
+    return TupleCoverage(
+        backend=backend,
+        topology=topology,
+        skus=dict.fromkeys(kinds, config.search_space.hardware_sku),
+        supported=False,
+        reason=reason,
+        message=message[:1024],
+        data_version=config.search_space.backend_version.get(backend),
+    )
+
+
+def probe_role(catalog: Catalog, role: RolePlan, workload: Workload) -> Probe:
+    """Estimate the first shape of a role that has data.
+
+    Raises:
+        Unsupported: no shape has; the reason is that of the smallest.
+    """
+    first: Unsupported | None = None
+    for shape in role.gated.kept:
+        try:
+            prefill = prefill_rows(catalog, role.identity, shape, isl=workload.isl, batches=(1,))
+            decode = decode_rows(catalog, role.identity, shape, isl=workload.isl, osl=max(workload.osl, 2), batches=(1,))
+        except Unsupported as error:
+            first = first or error
+        else:
+            return Probe(
+                shape,
+                float(prefill.latency_ms[0]),
+                float(decode.decode_total_ms[0]),
+                (prefill.shares, decode.shares),
+                decode.plausibility,
+            )
+    if first is None:
+        raise ValueError(f"{role.kind} has no shape to probe")
+    raise first
+
+
+def mean_shares(shares: list[SourceShares], weights: list[float] | None = None) -> Shares:
+    """Weighted mean of shares; they sum to 1 again."""
+    weights = weights or [1.0] * len(shares)
+    total = sum(weights)
+    names = ("silicon", "empirical", "estimated", "borrowed")
+    means = {
+        name: sum(getattr(share, name) * weight for share, weight in zip(shares, weights, strict=True)) / total
+        for name in names
+    }
+    return Shares(**{name: min(max(round(value, 6), 0.0), 1.0) for name, value in means.items()})

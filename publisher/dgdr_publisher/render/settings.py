@@ -1,0 +1,80 @@
+"""From a run's spec to the settings of one candidate's deployment."""
+
+from dgdr_api.candidate import EvaluatedCandidate
+from dgdr_api.images import image_for, parse_tag, tag_of
+from dgdr_api.model_ref import ModelRef
+from dgdr_api.replay_spec import Role
+from dgdr_api.request import SearchSpec
+from dgdr_api.skus import catalog, resolve_sku
+from dgdr_api.versions import engine_version, runtime_version
+from dgdr_publisher.errors import NotRenderableError
+from dgdr_publisher.render.deployment import Claim, Deployment, ModelSource, NodePool, SecretKey
+
+
+def deployment_of(spec: SearchSpec, evaluated: EvaluatedCandidate) -> Deployment:
+    """The settings that a request gives to a candidate.
+
+    Raises:
+        NotRenderableError: an override (not applied yet), an image whose version is not known, or whose engine is
+            not the one that was evaluated.
+    """
+    if spec.overrides.dgd:
+        raise NotRenderableError("overrides.dgd", spec.overrides.dgd, "overrides are not applied yet: leave it out")
+    backend = evaluated.candidate.backend
+    image, override = image_for(spec.runtime.image, backend), spec.runtime.version_override
+    version = runtime_version(image, override)
+    if version is None:
+        raise NotRenderableError(
+            "runtime.image", image, "its tag names no version MAJOR.MINOR.PATCH: set runtime.versionOverride"
+        )
+    carried = engine_version(version, backend)
+    for role in evaluated.candidate.roles:
+        if role.engine_version != carried:
+            raise NotRenderableError(
+                f"candidate.roles.{role.kind}.engineVersion",
+                role.engine_version,
+                f"image {image} is Dynamo {version}, which carries {backend} {carried}",
+            )
+    return Deployment(
+        model=_model(spec.model_ref),
+        image=image,
+        runtime_version=version,
+        runtime_version_override=_override(image, override),
+        nodes={role.kind: _nodes(spec, role) for role in evaluated.candidate.roles},
+    )
+
+
+def _override(image: str, version_override: str | None) -> str | None:
+    """The override, only where the tag does not say the same: operators before 1.5 do not know the field."""
+    parsed = parse_tag(tag_of(image) or "")
+    return None if parsed is not None and version_override in (None, parsed[0]) else version_override
+
+
+def _model(ref: ModelRef) -> ModelSource:
+    pvc = None if ref.cache is None else ref.cache.pvc
+    return ModelSource(
+        name=ref.name,
+        revision=ref.revision,
+        remote_code=ref.remote_code,
+        claim=None if pvc is None else Claim(pvc.name, pvc.mount_path, pvc.model_path),
+        token_secret=None if ref.token_secret is None else SecretKey(ref.token_secret.name, ref.token_secret.key),
+    )
+
+
+def _nodes(spec: SearchSpec, role: Role) -> NodePool:
+    gpu, sku = spec.hardware.gpu, resolve_sku(role.sku)
+    given = {resolve_sku(name).name: labels for name, labels in gpu.node_selector.items()}
+    selector = given.get(sku.name) or sku.node_labels
+    if not selector:
+        raise NotRenderableError(
+            f"candidate.roles.{role.kind}.sku",
+            role.sku,
+            f"no node label is known for it: set hardware.gpu.nodeSelector.{role.sku}",
+        )
+    return NodePool(
+        gpus_per_node=gpu.per_node or catalog()[sku.name].gpus_per_node,
+        node_selector=dict(selector),
+        tolerations=tuple(dict(toleration) for toleration in sku.tolerations),
+        shared_memory_size=sku.shm_size_decode if role.kind == "decode" else sku.shm_size,
+        needs_compute_domain=sku.gpus_per_rack is not None,
+    )
