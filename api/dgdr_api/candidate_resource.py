@@ -85,8 +85,11 @@ class DynamoGraphDeploymentCandidate(ApiModel):
     """
 
     api_version: ApiVersion = API_VERSION
+    """Group and version of this kind."""
     kind: Literal["DynamoGraphDeploymentCandidate"] = CANDIDATE_KIND
+    """This kind."""
     metadata: ObjectMeta
+    """Name and identity of the object."""
     spec: dict[str, Any]
     """The fields of a DynamoGraphDeployment's spec, and under parameters the evaluation inputs that are no field of
     a deployment. Immutable; at most 64 KiB."""

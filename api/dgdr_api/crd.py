@@ -39,13 +39,14 @@ NAME_RULES = (
         "fieldPath": ".metadata.name",
     },
 )
-_KEPT = frozenset(
-    {
-        "type", "description", "format", "enum", "pattern", "minimum", "maximum", "exclusiveMinimum", "minLength",
+_KEPT = dict.fromkeys(
+    (
+        "description", "type", "format", "enum", "pattern", "minimum", "maximum", "exclusiveMinimum", "minLength",
         "maxLength", "minItems", "maxItems", "minProperties", "maxProperties", "required", "properties", "items",
-        "additionalProperties", VALIDATIONS, PRESERVE, "x-kubernetes-list-type", "x-kubernetes-list-map-keys",
-    }
+        "additionalProperties", PRESERVE, "x-kubernetes-list-type", "x-kubernetes-list-map-keys", VALIDATIONS,
+    )
 )  # fmt: skip
+"""Keys of a structural schema, in the order in which they are written."""
 _DROPPED = frozenset({"title", "default", "discriminator", "uniqueItems", "const", "$ref", "anyOf", "allOf"})
 
 
@@ -129,7 +130,8 @@ RESOURCES: tuple[Resource, ...] = (
 def crd(resource: Resource) -> dict[str, Any]:
     """Build the CustomResourceDefinition of a kind."""
     schema = structural(resource.model)
-    schema["properties"]["metadata"] = {"type": "object"}
+    metadata = schema["properties"]["metadata"]
+    schema["properties"]["metadata"] = {"description": metadata["description"], "type": "object"}
     schema["required"] = ["spec"]
     schema[VALIDATIONS] = [dict(rule) for rule in NAME_RULES]
     if resource.immutable:
@@ -189,9 +191,9 @@ def _node(site: Mapping[str, Any], defs: Mapping[str, Any], path: str, open_refs
     if "description" in merged:
         merged["description"] = " ".join(merged["description"].split())
     _children(merged, defs, path, open_refs)
-    if unknown := sorted(set(merged) - _KEPT - _DROPPED - {"$defs"}):
+    if unknown := sorted(set(merged) - set(_KEPT) - _DROPPED - {"$defs"}):
         raise NotStructuralError(f"{path}: {', '.join(unknown)} has no counterpart in a CRD")
-    return {key: value for key, value in merged.items() if key in _KEPT}
+    return {key: merged[key] for key in _KEPT if key in merged}
 
 
 def _inlined(

@@ -5,12 +5,13 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from dgdr_api.annotations import nulls
 from dgdr_api.canonical import NotCanonicalError, canonical_json
 from dgdr_api.document import read_document
 from dgdr_api.errors import InvalidRequest, Problem
 from dgdr_api.group import API_VERSION, REQUEST_KIND, UPSTREAM_API_VERSION
-from dgdr_api.request import DynamoGraphDeploymentRequest
-from dgdr_api.sentences import problems, shown
+from dgdr_api.request import DynamoGraphDeploymentRequest, RequestSpec
+from dgdr_api.sentences import NULL, path_of, problems, shown
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -39,6 +40,8 @@ def request_of(value: Mapping[str, Any]) -> DynamoGraphDeploymentRequest:
         wrong.append(_one_of("apiVersion", f"{API_VERSION} (or {UPSTREAM_API_VERSION})", found.get("apiVersion")))
     if found.get("kind") != REQUEST_KIND:
         wrong.append(_one_of("kind", REQUEST_KIND, found.get("kind")))
+    if "spec" in found:
+        wrong += [Problem(path_of(place), NULL) for place in nulls(RequestSpec, found["spec"], ("spec",))]
     if wrong:
         raise InvalidRequest(wrong)
     return read(DynamoGraphDeploymentRequest, found | {"apiVersion": API_VERSION})
@@ -56,9 +59,6 @@ def read(model: type[M], value: object) -> M:
         pointer, _, message = str(error).partition(": ")
         field = pointer.strip("/").replace("/", ".")
         raise InvalidRequest([Problem(field, message)]) from error
-    nulls = list(_nulls(model, value))
-    if nulls:
-        raise InvalidRequest(nulls)
     try:
         return model.model_validate_json(text, strict=True, by_alias=True, by_name=False)
     except ValidationError as error:

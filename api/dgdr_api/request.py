@@ -199,8 +199,11 @@ class DynamoGraphDeploymentRequest(ApiModel):
     """
 
     api_version: ApiVersion = API_VERSION
+    """Group and version of this kind."""
     kind: Literal["DynamoGraphDeploymentRequest"] = REQUEST_KIND
+    """This kind."""
     metadata: ObjectMeta
+    """Name and identity of the object."""
     spec: RequestSpec
     """What is asked for."""
     status: RequestStatus | None = None

@@ -199,8 +199,11 @@ class DynamoGraphDeploymentRun(ApiModel):
     """
 
     api_version: ApiVersion = API_VERSION
+    """Group and version of this kind."""
     kind: Literal["DynamoGraphDeploymentRun"] = RUN_KIND
+    """This kind."""
     metadata: ObjectMeta
+    """Name and identity of the object."""
     spec: RunSpec
     """What is searched; immutable."""
     status: RunStatus | None = None

@@ -3,15 +3,17 @@
 import difflib
 import json
 from collections.abc import Callable, Iterator, Mapping
-from types import MappingProxyType, NoneType
-from typing import Annotated, Any, get_args, get_origin
+from types import MappingProxyType
+from typing import Any
 
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
+from dgdr_api.annotations import below, fields_of
 from dgdr_api.errors import Problem
 from dgdr_api.rules import BROKEN_RULES
 
+NULL = "is null; give a value or leave the field out"
 _SHOWN = 60
 _CLOSE = 0.6
 
@@ -49,7 +51,7 @@ def _problems(model: type[BaseModel], error: ErrorDetails) -> Iterator[Problem]:
         yield Problem(path_of(location), _unknown_key(model, location), value)
         return
     if value is None and error["type"] != "missing":
-        yield Problem(path_of(location), "is null; give a value or leave the field out")
+        yield Problem(path_of(location), NULL)
         return
     sentence = _SENTENCES.get(error["type"])
     context = error.get("ctx", {})
@@ -58,40 +60,12 @@ def _problems(model: type[BaseModel], error: ErrorDetails) -> Iterator[Problem]:
 
 
 def _unknown_key(model: type[BaseModel], location: tuple[int | str, ...]) -> str:
-    owner = _model_at(model, location[:-1])
-    names = [field.alias or name for name, field in owner.model_fields.items()] if owner is not None else []
+    names = list(fields_of(below(model, location[:-1])))
     key = str(location[-1])
     folded = {name.lower(): name for name in names}
     near = [folded[name] for name in difflib.get_close_matches(key.lower(), folded, n=2, cutoff=_CLOSE)]
     hint = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(names)}"
     return f"unknown field; {hint}"
-
-
-def _model_at(annotation: Any, location: tuple[int | str, ...]) -> type[BaseModel] | None:  # noqa: ANN401
-    inner = _unwrapped(annotation)
-    if isinstance(inner, type) and issubclass(inner, BaseModel):
-        if not location:
-            return inner
-        for name, field in inner.model_fields.items():
-            if location[0] in (name, field.alias):
-                return _model_at(field.annotation, location[1:])
-        return None
-    arguments = get_args(inner)
-    if location and arguments:
-        return _model_at(arguments[1] if get_origin(inner) is dict else arguments[0], location[1:])
-    return None
-
-
-def _unwrapped(annotation: Any) -> Any:  # noqa: ANN401
-    """The type without Annotated and without None."""
-    while True:
-        if get_origin(annotation) is Annotated:
-            annotation = get_args(annotation)[0]
-            continue
-        branches = get_args(annotation)
-        if NoneType not in branches:
-            return annotation
-        annotation = next(branch for branch in branches if branch is not NoneType)
 
 
 def _typed(wanted: str) -> Callable[[object, Mapping[str, Any]], str]:

@@ -1,5 +1,6 @@
 """One candidate to one verified deployment, and documents to candidates: what ``dgdr render`` and ``verify`` use."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -116,5 +117,5 @@ def _model_of(resource: DynamoGraphDeploymentCandidate) -> str:
     rows = () if resource.status is None else resource.status.materialization
     for row in rows:
         if row.parameter == "model":
-            return row.value.strip('"')
+            return str(json.loads(row.value))
     raise DocumentError(f"{CANDIDATE_KIND} {resource.metadata.name}: status.materialization names no model")

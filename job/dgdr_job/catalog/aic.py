@@ -390,8 +390,8 @@ class WorkerModel:
     def aggregated(self, points: Sequence[tuple[int, int]], isl: int, osl: int) -> list[AggregatedPoint]:
         """The core's aggregated estimate (``run_agg``) at (batch, context tokens per pass).
 
-        For one output token the core gives no rate; it is then the batch over the time of its prefill passes, and the time
-        per output token is 0.
+        For one output token the core gives no rate; it is then the batch over the time of its prefill passes,
+        and the time per output token is 0.
 
         Raises:
             Unsupported: MissingOperatorData, UnsupportedDtype or InvalidData.

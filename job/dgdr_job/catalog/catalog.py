@@ -62,6 +62,7 @@ class Catalog:
         self._opened: dict[PerfIdentity, PerformanceModel] = {}
         self._memory: dict[PerfIdentity, _Memory] = {}
         self._seen: dict[tuple[str, str], Any] = {}
+        self._model_keys: dict[str, dict[str, JsonValue]] = {}
 
     def shipped_models(self) -> list[str]:
         """Ids that need no local directory, sorted."""
@@ -76,7 +77,7 @@ class Catalog:
         Raises:
             Unsupported: UnknownModel, with the ids that resemble the name.
         """
-        return self._recall("model", _model_key(name), _MODEL, lambda: _aic().read_model(name))
+        return self._recall("model", self._model_key(name), _MODEL, lambda: _aic().read_model(name))
 
     def hardware(self, sku: str) -> Hardware:
         """Description of a SKU.
@@ -203,11 +204,18 @@ class Catalog:
 
     def _identity_key(self, identity: PerfIdentity) -> dict[str, JsonValue]:
         return {
-            **_model_key(identity.model),
+            **self._model_key(identity.model),
             "sku": identity.sku,
             "backend": identity.backend,
             "data_version": identity.data_version,
         }
+
+    def _model_key(self, model: str) -> dict[str, JsonValue]:
+        """A local directory is keyed by its content alone, so that its place does not matter."""
+        if model not in self._model_keys:
+            digest = config_sha256(model)
+            self._model_keys[model] = {"model": None if is_local(model) else model, "config": digest}
+        return self._model_keys[model]
 
     def _memory_of(self, identity: PerfIdentity) -> _Memory:
         if identity not in self._memory:
@@ -248,12 +256,6 @@ def _read(stored: JsonValue, adapter: TypeAdapter[Value]) -> Value | _Refusal | 
     except ValidationError:
         pass
     return None
-
-
-def _model_key(model: str) -> dict[str, JsonValue]:
-    """A local directory is keyed by its content alone, so that its place does not matter."""
-    digest = config_sha256(model)
-    return {"model": None if is_local(model) else model, "config": digest}
 
 
 def _shape_name(shape: Shape) -> str:

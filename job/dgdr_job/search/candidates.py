@@ -179,6 +179,11 @@ def _evaluation(
     weight = {"prefill": float(result.points.ttft_ms[point]), "decode": decode_ms, "agg": 1.0}
     data = [(plan, table.shapes[table.shape[row]]) for plan, table, row, _ in roles]
     flags = [f"implausible: {plan.kind} decode step" for plan, known in data if known.plausibility.is_implausible]
+    flags += [
+        f"not modelled: interconnect between the nodes of a {plan.kind} worker"
+        for plan, known in data
+        if known.shape.gpus > config.search_space.gpus_per_node
+    ]
     for plan in result.branch.roles[:1]:
         formats = catalog.quantization(plan.identity)
         flags += [f"quantization: {field} declared {told}" for field, told in formats.inferred]

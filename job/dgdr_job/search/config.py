@@ -121,6 +121,10 @@ class RateMatching(ConfigModel):
 
     prefill_batches: Counts = (1,)
     """Prompts of one prefill pass, per attention data-parallel rank."""
+    agg_ctx_tokens: Annotated[tuple[Annotated[int, Field(ge=1, le=2**31 - 1)], ...], Field(max_length=64)] = ()
+    """Prompt tokens of an aggregated pass that are tried besides the listed agg_max_num_batched_tokens; what is
+    evaluated is rendered as the token budget. A request that lists no budgets of its own gets
+    512, 1024, 2048, 4096, isl and 2 isl."""
     prefill_latency: Positive = DEFAULTS.prefill_latency
     decode_latency: Positive = DEFAULTS.decode_latency
     prefill_rate: Share = DEFAULTS.prefill_rate
@@ -130,7 +134,7 @@ class RateMatching(ConfigModel):
     @property
     def corrections(self) -> Corrections:
         """The constants as timing takes them."""
-        return Corrections(**self.model_dump(exclude={"prefill_batches"}))
+        return Corrections(**self.model_dump(exclude={"prefill_batches", "agg_ctx_tokens"}))
 
 
 class SmartSearchConfig(ConfigModel):

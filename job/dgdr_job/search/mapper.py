@@ -30,6 +30,8 @@ OWNER: dict[str, str] = {
 }
 """Engine keys that a typed field of the request owns."""
 
+FINE_CTX_TOKENS = (512, 1024, 2048, 4096)
+"""Small passes keep the time between tokens short: chunked prefill's whole point, so the static estimate tries them."""
 RESERVE_FACTOR = 4
 """Candidates sent for each that is published at most: what cannot be rendered leaves no gap (api.md section 5)."""
 
@@ -74,7 +76,11 @@ def _mapped(spec: RunSpec, data_versions: Mapping[Backend, str]) -> dict[str, An
         if load.isl > listed[-1]:
             space[f"{kind}_max_num_batched_tokens"] = (*listed, 1 << (load.isl - 1).bit_length())
     sla = objective.sla
+    own_budgets = "agg_max_num_batched_tokens" in spec.search.parameters.get("search_space", {})
     return {
+        "rate_matching": {
+            "agg_ctx_tokens": () if own_budgets else sorted({*FINE_CTX_TOKENS, load.isl, 2 * load.isl}),
+        },
         "search_space": space,
         "workload": {
             "isl": load.isl,

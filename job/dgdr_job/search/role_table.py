@@ -240,15 +240,15 @@ def _decode(
 def _agg(
     catalog: Catalog, role: RoleInput, shape: Shape, workload: Workload, constants: RateMatching
 ) -> tuple[ShapeData, _Rows]:
-    del constants
     limits: dict[int, int] = {}
     by_budget: dict[int, KvEstimate] = {}
-    for budget in role.knobs.max_num_batched_tokens:
+    budgets_tried = sorted({*role.knobs.max_num_batched_tokens, *constants.agg_ctx_tokens})
+    for budget in budgets_tried:
         by_budget[budget] = kv_estimate(catalog, role.identity, shape, budget, role.knobs.memory_fraction[0])
         limits[budget] = max_batch(by_budget[budget].tokens_per_rank, workload.isl + workload.osl)
     batches = [batch for batch in BATCH_GRID if batch <= max(limits.values())]
     if not batches:
-        raise NoRow(_no_request(by_budget[role.knobs.max_num_batched_tokens[0]], workload))
+        raise NoRow(_no_request(by_budget[budgets_tried[0]], workload))
     rows = agg_rows(
         catalog,
         role.identity,
@@ -256,7 +256,7 @@ def _agg(
         isl=workload.isl,
         osl=workload.osl,
         batches=batches,
-        ctx_tokens=role.knobs.max_num_batched_tokens,
+        ctx_tokens=budgets_tried,
     )
     fits = np.array(
         [batch <= limits[int(ctx)] for batch, ctx in zip(rows.batch, rows.ctx_tokens, strict=True)], dtype=np.bool_

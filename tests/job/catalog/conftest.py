@@ -1,7 +1,6 @@
 """A catalog over a cache of the test session's own."""
 
 import pytest
-
 from dgdr_job.catalog.cache import DiskCache
 from dgdr_job.catalog.catalog import Catalog
 

@@ -1,10 +1,10 @@
 import logging
 import os
+from itertools import pairwise
 
 import pytest
 import yaml
-
-from dgdr_job.catalog.border import border, refusal_for, without_paths
+from dgdr_job.catalog.border import Reasons, border, refusal_for, without_paths
 from dgdr_job.catalog.errors import Reason, Unsupported
 from dgdr_job.catalog.wheel import wheel_path
 
@@ -13,12 +13,16 @@ class DataError(RuntimeError):
     pass
 
 
-REASONS = {DataError: Reason.MISSING_OPERATOR_DATA, ValueError: Reason.NO_LEGAL_SHAPE, KeyError: Reason.UNKNOWN_MODEL}
+REASONS: Reasons = {
+    DataError: Reason.MISSING_OPERATOR_DATA,
+    ValueError: Reason.NO_LEGAL_SHAPE,
+    KeyError: Reason.UNKNOWN_MODEL,
+}
 
 
 def chained(*errors: BaseException) -> BaseException:
     """The errors, each raised from the next."""
-    for outer, inner in zip(errors, errors[1:], strict=False):
+    for outer, inner in pairwise(errors):
         outer.__cause__ = inner
     return errors[0]
 
@@ -71,11 +75,18 @@ def test_the_environment_cannot_change_answers_and_comes_back(monkeypatch: pytes
         monkeypatch.setenv(key, "mine")
     monkeypatch.setenv("HF_HOME", "elsewhere")
     loader = yaml.SafeLoader
-    with pytest.raises(Unsupported), border("m", REASONS, []):
-        assert not [key for key in os.environ if key.startswith(("AIC_", "AICONFIGURATOR_", "HF_TOKEN"))]
-        assert os.environ["HF_HOME"] == "elsewhere"
-        os.environ["AICONFIGURATOR_MODEL_CONFIGS_PATH"] = "left behind"
-        raise DataError("text")
+    seen: dict[str, str] = {}
+
+    def inside() -> None:
+        with border("m", REASONS, []):
+            seen.update(os.environ)
+            os.environ["AICONFIGURATOR_MODEL_CONFIGS_PATH"] = "left behind"
+            raise DataError("text")
+
+    with pytest.raises(Unsupported):
+        inside()
+    assert not [key for key in seen if key.startswith(("AIC_", "AICONFIGURATOR_", "HF_TOKEN"))]
+    assert seen["HF_HOME"] == "elsewhere"
     assert os.environ["AIC_ALLOW_UNLISTED_VERSIONS"] == "mine"
     assert os.environ["AICONFIGURATOR_SYSTEMS_PATH"] == "mine"
     assert os.environ["HF_TOKEN"] == "mine"  # noqa: S105

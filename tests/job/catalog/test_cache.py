@@ -3,7 +3,6 @@ import threading
 from pathlib import Path
 
 import pytest
-
 from dgdr_job.catalog.cache import DiskCache, default_folder
 
 

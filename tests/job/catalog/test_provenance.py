@@ -1,7 +1,6 @@
+from dgdr_job.catalog.provenance import OperatorTime, SourceShares, source_shares
 from hypothesis import given
 from hypothesis import strategies as st
-
-from dgdr_job.catalog.provenance import OperatorTime, SourceShares, source_shares
 
 TIMES = st.lists(
     st.builds(

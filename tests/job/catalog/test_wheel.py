@@ -6,7 +6,6 @@ from typing import NoReturn
 
 import pytest
 from aiconfigurator_core.sdk import common, perf_database
-
 from dgdr_job.catalog.errors import Reason, Unsupported
 from dgdr_job.catalog.wheel import config_sha256, near, shipped_models, shipped_skus, wheel_path, wheel_version
 
@@ -41,7 +40,7 @@ def test_an_unknown_id_is_refused_with_near_names_and_without_network(monkeypatc
 
 
 def test_a_directory_is_known_by_its_content(tmp_path: Path) -> None:
-    with pytest.raises(Unsupported, match="has no config.json"):
+    with pytest.raises(Unsupported, match=r"has no config\.json"):
         config_sha256(str(tmp_path))
     (tmp_path / "config.json").write_bytes(b"{}")
     plain = config_sha256(str(tmp_path))

@@ -1,0 +1,27 @@
+from dgdr_job.timing.batches import BATCH_GRID, batches_within, max_batch
+from hypothesis import given
+from hypothesis import strategies as st
+
+
+def test_the_grid_is_the_published_one() -> None:
+    assert BATCH_GRID[:23] == (*range(1, 16), 16, 18, 20, 22, 24, 26, 28, 30)
+    assert BATCH_GRID[23:25] == (32, 36)
+    assert BATCH_GRID[46:49] == (124, 128, 136)
+    assert BATCH_GRID[-2:] == (504, 512)
+    assert len(BATCH_GRID) == 96
+    assert list(BATCH_GRID) == sorted(set(BATCH_GRID))
+
+
+def test_the_bound_includes_equality() -> None:
+    assert max_batch(774_652, 3300) == 234
+    assert max_batch(6600, 3300) == 2
+    assert max_batch(6599, 3300) == 1
+    assert max_batch(3299, 3300) == 0
+    assert max_batch(-5, 3300) == 0
+    assert batches_within(774_652, 3300)[-1] == 232
+    assert batches_within(0, 3300) == ()
+
+
+@given(st.integers(0, 10**7), st.integers(1, 10**5))
+def test_batches_are_those_of_the_grid_that_fit(kv_tokens: int, length: int) -> None:
+    assert batches_within(kv_tokens, length) == tuple(b for b in BATCH_GRID if b * length <= kv_tokens)
