@@ -1,6 +1,5 @@
 """Walking a value beside the model that it should fit."""
 
-from collections.abc import Iterator
 from types import NoneType
 from typing import Annotated, Any, get_args, get_origin
 
@@ -43,16 +42,21 @@ def below(annotation: Any, location: tuple[int | str, ...]) -> Any:  # noqa: ANN
     return annotation
 
 
-def nulls(annotation: Any, value: object, location: tuple[int | str, ...]) -> Iterator[tuple[int | str, ...]]:  # noqa: ANN401
-    """Yield where a typed field is null; what is free-form is not looked into."""
+def without_nulls(annotation: Any, value: Any) -> Any:  # noqa: ANN401
+    """Return ``value`` without the typed fields that are null, as the API server stores it.
+
+    Null stays where it is wrong anyway (an item of a list, an unknown field) and where nothing is typed.
+    """
     if annotation is None or bare(annotation) is Any:
-        return
-    if value is None:
-        yield location
-    elif isinstance(value, dict):
+        return value
+    if isinstance(value, dict):
         types = fields_of(annotation)
+        made = {}
         for name, item in value.items():
-            yield from nulls(types.get(name) if types else item_type(annotation), item, (*location, name))
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from nulls(item_type(annotation), item, (*location, index))
+            kind = types.get(name) if types else item_type(annotation)
+            if item is not None or kind is None or bare(kind) is Any:
+                made[name] = without_nulls(kind, item)
+        return made
+    if isinstance(value, list):
+        return [without_nulls(item_type(annotation), item) for item in value]
+    return value

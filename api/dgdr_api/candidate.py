@@ -97,7 +97,7 @@ class EvaluatedCandidate(ApiModel):
     api_version: Literal["dgdr/v1"] = "dgdr/v1"
     kind: Literal["Candidate"] = "Candidate"
     id: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
-    """First 16 hex digits of the SHA-256 of the candidate's canonical JSON."""
+    """Names the point in its run: its events, its report."""
     candidate: Candidate
     replay_spec: ReplaySpec
     evaluation: Evaluation

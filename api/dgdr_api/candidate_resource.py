@@ -27,17 +27,17 @@ class CandidateEvaluation(ApiModel):
     """GPUs of the whole deployment."""
     gpus_by_role: Annotated[str, Field(max_length=128)] = ""
     """GPUs of each role in one line, e.g. prefill 2x4, decode 1x8."""
-    objectives: Numbers = {}
+    objectives: Numbers = Field(default_factory=dict)
     """Value of each objective in its natural direction."""
-    metrics: Numbers = {}
+    metrics: Numbers = Field(default_factory=dict)
     """All metrics of the evaluation."""
-    display: Words = {}
+    display: Words = Field(default_factory=dict)
     """Rounded values for a reader; the printed columns show mode, score, ttft, itl and throughputPerGpu."""
-    memory: Annotated[dict[str, RoleMemory], Field(max_length=4)] = {}
+    memory: Annotated[dict[str, RoleMemory], Field(max_length=4)] = Field(default_factory=dict)
     """Memory of one rank, by role kind."""
     provenance: Shares | None = None
     """Shares of time by the origin of the performance data."""
-    replay_spec: dict[str, Any] = {}
+    replay_spec: dict[str, Any] = Field(default_factory=dict)
     """The ReplaySpec that was scored; `dgdr replay` scores it again."""
 
 

@@ -11,6 +11,12 @@ INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 class NotCanonicalError(ValueError):
     """A value that has no canonical form, named by its JSON pointer."""
 
+    def __init__(self, pointer: str, problem: str) -> None:
+        self.pointer = pointer
+        """JSON pointer of the value; empty for the whole."""
+        self.problem = problem
+        super().__init__(f"{pointer or '/'}: {problem}")
+
 
 def canonical_json(value: object) -> str:
     """JSON with sorted keys, no white space, UTF-8; integral floats as integers, -0 as 0.
@@ -32,18 +38,22 @@ def _normal(value: object, pointer: str) -> object:
             return value
         case int():
             if not INT64_MIN <= value <= INT64_MAX:
-                raise NotCanonicalError(f"{pointer or '/'}: {value} does not fit in 64 bits")
+                raise NotCanonicalError(pointer, f"{value} does not fit in 64 bits")
             return value
         case float():
             if not math.isfinite(value):
-                raise NotCanonicalError(f"{pointer or '/'}: {value} is not a finite number")
+                raise NotCanonicalError(pointer, f"{value} is not a finite number")
             return _normal(int(value), pointer) if value.is_integer() else value
         case Mapping():
             for key in value:
                 if not isinstance(key, str):
-                    raise NotCanonicalError(f"{pointer or '/'}: key {key!r} is no string")
-            return {key: _normal(item, f"{pointer}/{key}") for key, item in value.items()}
+                    raise NotCanonicalError(pointer, f"key {key!r} is no string")
+            return {key: _normal(item, f"{pointer}/{_escaped(key)}") for key, item in value.items()}
         case Sequence():
             return [_normal(item, f"{pointer}/{index}") for index, item in enumerate(value)]
         case _:
-            raise NotCanonicalError(f"{pointer or '/'}: {type(value).__name__} is no JSON type")
+            raise NotCanonicalError(pointer, f"{type(value).__name__} is no JSON type")
+
+
+def _escaped(key: str) -> str:
+    return key.replace("~", "~0").replace("/", "~1")

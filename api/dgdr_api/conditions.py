@@ -32,9 +32,7 @@ class Condition(ApiModel):
 
 Conditions = Annotated[
     tuple[Condition, ...],
-    Field(
-        max_length=8, json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}
-    ),
+    Field(max_length=8, json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}),
 ]
 """At most one condition of each type."""
 

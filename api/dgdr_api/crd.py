@@ -27,16 +27,15 @@ from dgdr_api.run import DynamoGraphDeploymentRun
 PRESERVE = "x-kubernetes-preserve-unknown-fields"
 CATEGORY = "dgdr-all"
 IMMUTABLE = {"rule": "self == oldSelf", "message": "spec is immutable"}
+# A rule of the root cannot blame a field of metadata by fieldPath, so the message names it.
 NAME_RULES = (
     {
         "rule": "size(self.metadata.name) <= 63",
         "message": "metadata.name must have at most 63 characters",
-        "fieldPath": ".metadata.name",
     },
     {
         "rule": "!self.metadata.name.contains('.')",
         "message": "metadata.name must be a DNS label: lower-case letters, digits and hyphens",
-        "fieldPath": ".metadata.name",
     },
 )
 _KEPT = dict.fromkeys(
@@ -47,6 +46,7 @@ _KEPT = dict.fromkeys(
     )
 )  # fmt: skip
 """Keys of a structural schema, in the order in which they are written."""
+_EXACT = 2**53
 _DROPPED = frozenset({"title", "default", "discriminator", "uniqueItems", "const", "$ref", "anyOf", "allOf"})
 
 
@@ -130,8 +130,7 @@ RESOURCES: tuple[Resource, ...] = (
 def crd(resource: Resource) -> dict[str, Any]:
     """Build the CustomResourceDefinition of a kind."""
     schema = structural(resource.model)
-    metadata = schema["properties"]["metadata"]
-    schema["properties"]["metadata"] = {"description": metadata["description"], "type": "object"}
+    schema["properties"]["metadata"] = {"type": "object"}  # the API server allows nothing else here
     schema["required"] = ["spec"]
     schema[VALIDATIONS] = [dict(rule) for rule in NAME_RULES]
     if resource.immutable:
@@ -188,6 +187,8 @@ def _node(site: Mapping[str, Any], defs: Mapping[str, Any], path: str, open_refs
         merged |= {"minimum": bound, "exclusiveMinimum": True}
     if merged.get("type") == "integer":
         merged["format"] = "int64"
+        if merged.get("maximum", 0) > _EXACT:
+            del merged["maximum"]  # int64 is the bound; the API server would read the number as a negative one
     if "description" in merged:
         merged["description"] = " ".join(merged["description"].split())
     _children(merged, defs, path, open_refs)

@@ -3,7 +3,7 @@
 What has a fixed default has it in the model already; here come those that follow from other fields or from the
 catalog. Three stay absent, because only the engine can know them: ``workload.maxSequenceLength``, ``requests`` (and
 the warm-up that follows from it) under kvLoadRatio and kvLoadRatioRange, and ``search.budget.parallelEvaluations``.
-``hardware.gpu.perNode`` also stays absent when the roles' GPU types have nodes of different sizes: no one number is true.
+``hardware.gpu.perNode`` also stays absent when the roles' GPU types have nodes of different sizes: no number is true.
 Names of GPU types become canonical and sets take the order of their vocabulary, so that equal requests have one hash.
 """
 
@@ -96,9 +96,13 @@ def _runtime(runtime: Runtime, backends: tuple[Backend, ...]) -> dict[str, Any]:
     if version is None:
         return {}
     pins = runtime.performance_data_version or {}
-    data = {backend: pins.get(backend) or engine_version(version, backend) for backend in BACKENDS if backend in backends}
+    data = {
+        backend: pins.get(backend) or engine_version(version, backend) for backend in BACKENDS if backend in backends
+    }
     bound = {backend: found for backend, found in data.items() if found is not None}
-    return {"versionOverride": runtime.version_override or version.partition("-")[0]} | ({"performanceDataVersion": bound} if bound else {})
+    return {"versionOverride": runtime.version_override or version.partition("-")[0]} | (
+        {"performanceDataVersion": bound} if bound else {}
+    )
 
 
 def _gpu(spec: SearchSpec) -> dict[str, Any]:

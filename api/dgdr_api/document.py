@@ -45,7 +45,9 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
 
 _Loader.yaml_implicit_resolvers = {}
 _NUMBER_STARTS = list("-+.0123456789")
-_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
+_FLOAT = re.compile(
+    r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
+)
 for _tag, _pattern, _starts in (
     ("null", re.compile(r"(?:~|null|Null|NULL|)\Z"), ["~", "n", "N", ""]),
     ("bool", re.compile(r"(?:true|True|TRUE|false|False|FALSE)\Z"), list("tTfF")),
@@ -65,8 +67,8 @@ def _check_events(events: Iterable[yaml.Event]) -> None:
                 raise _refused(f"{_where(event.start_mark)}a second document; give one request per file")
         elif isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None) is not None:
             raise _refused(f"{_where(event.start_mark)}anchors and aliases are not accepted; write the value out")
-        elif isinstance(event, yaml.NodeEvent) and getattr(event, "tag", None) not in (None, "!"):
-            raise _refused(f"{_where(event.start_mark)}tags such as {event.tag} are not accepted")
+        elif isinstance(event, yaml.NodeEvent) and (tag := getattr(event, "tag", None)) not in (None, "!"):
+            raise _refused(f"{_where(event.start_mark)}tags such as {tag} are not accepted")
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > MAX_DEPTH:
@@ -96,7 +98,7 @@ def _mapping(node: yaml.MappingNode, path: str) -> dict[str, Any]:
     return made
 
 
-def _scalar(node: yaml.ScalarNode, path: str) -> Any:  # noqa: ANN401
+def _scalar(node: yaml.Node, path: str) -> Any:  # noqa: ANN401
     text = str(node.value)
     match node.tag.rpartition(":")[2]:
         case "null":
@@ -132,7 +134,7 @@ def _kind(value: object) -> str:
             return json.dumps(value)[:60]
 
 
-def _where(mark: yaml.Mark | None) -> str:
+def _where(mark: Any) -> str:  # noqa: ANN401 - the two parsers of PyYAML have a class of marks each
     return "" if mark is None else f"line {mark.line + 1}, column {mark.column + 1}: "
 
 

@@ -123,7 +123,9 @@ def _experts_fill_the_worker(form: RoleForm) -> str | None:
 
 def _trtllm_attention_dp(form: RoleForm) -> str | None:
     if form.backend == "trtllm" and form.shape.tp > 1 and form.shape.attention_dp > 1:
-        return f"trtllm: tp {form.shape.tp} with attentionDp {form.shape.attention_dp}; it splits attention one way only"
+        return (
+            f"trtllm: tp {form.shape.tp} with attentionDp {form.shape.attention_dp}; it splits attention one way only"
+        )
     return None
 
 
@@ -168,7 +170,9 @@ def _vllm_ranks_over_nodes(form: RoleForm) -> str | None:
 
 
 def _not_whole(shape: Shape, gpus_per_node: int) -> str:
-    return f"{shape.label}: {shape.gpus} GPUs are wider than a node of {gpus_per_node} and fill no whole number of nodes"
+    return (
+        f"{shape.label}: {shape.gpus} GPUs are wider than a node of {gpus_per_node} and fill no whole number of nodes"
+    )
 
 
 _SHAPE_RULES: tuple[Callable[[RoleForm], str | None], ...] = (

@@ -40,11 +40,11 @@ class Gpu(RuledModel):
     """Hard cap on all GPUs of one candidate, encoders included: 1 to 65,536."""
     min_budget: Gpus | None = None
     """Fewest GPUs of one candidate, at most budget."""
-    budget_by_sku: Annotated[dict[str, Gpus], Field(max_length=MAX_SKUS)] = {}
+    budget_by_sku: Annotated[dict[str, Gpus], Field(max_length=MAX_SKUS)] = Field(default_factory=dict)
     """Further caps by GPU type, besides the total."""
     per_node: Gpus | None = None
     """GPUs per node; what the catalog says by default."""
-    node_selector: Annotated[dict[str, NodeLabels], Field(max_length=MAX_SKUS)] = {}
+    node_selector: Annotated[dict[str, NodeLabels], Field(max_length=MAX_SKUS)] = Field(default_factory=dict)
     """Node labels by GPU type: how a role finds its nodes. By default the GPU product label of the catalog; required
     for a type whose label the catalog does not know."""
 

@@ -40,7 +40,7 @@ def run_name(request_name: str, generation: int, request_uid: str) -> str:
 
 
 def candidate_name(request_name: str, generation: int, request_uid: str, point: str) -> str:
-    """Return ``<request>-g<generation>-<4 hex of the request's uid>-<8 hex of the point hash>``, at most 52 characters."""
+    """Return ``<request>-g<generation>-<4 hex of its uid>-<8 hex of the point hash>``, at most 52 characters."""
     return _bounded(request_name, f"-g{generation}-{_uid_digits(request_uid)}-{point[:8]}", MAX_NAME)
 
 
@@ -83,7 +83,7 @@ def safe_dgd_name(request_name: str, point: str, namespace: str = "default") -> 
     if room <= len(suffix):
         raise NameTooLong(
             f"namespace {namespace} has {len(namespace)} characters, which leaves {max(room, 0)} for a deployment: "
-            f"with it and a hyphen a name must fit {MAX_LABEL}; use a namespace of at most {MAX_LABEL - 2 - len(suffix)}"
+            f"with it and a hyphen a name must fit {MAX_LABEL}; use one of at most {MAX_LABEL - 2 - len(suffix)}"
         )
     return request_name[: room - len(suffix)].rstrip("-") + suffix
 

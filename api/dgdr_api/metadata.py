@@ -38,9 +38,9 @@ class ObjectMeta(ApiModel):
     """Unique identity that the API server gave."""
     generation: Annotated[int, Field(ge=0)] | None = None
     """Counts the changes of the spec."""
-    labels: dict[str, str] = {}
+    labels: dict[str, str] = Field(default_factory=dict)
     """Labels, for selection."""
-    annotations: dict[str, str] = {}
+    annotations: dict[str, str] = Field(default_factory=dict)
     """Annotations, for reading."""
     owner_references: tuple[OwnerReference, ...] | None = None
     """Owners; an object goes with its owner."""

@@ -5,13 +5,13 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from dgdr_api.annotations import nulls
+from dgdr_api.annotations import without_nulls
 from dgdr_api.canonical import NotCanonicalError, canonical_json
 from dgdr_api.document import read_document
 from dgdr_api.errors import InvalidRequest, Problem
 from dgdr_api.group import API_VERSION, REQUEST_KIND, UPSTREAM_API_VERSION
-from dgdr_api.request import DynamoGraphDeploymentRequest, RequestSpec
-from dgdr_api.sentences import NULL, path_of, problems, shown
+from dgdr_api.request import DynamoGraphDeploymentRequest
+from dgdr_api.sentences import path_of, problems, shown
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -19,8 +19,8 @@ M = TypeVar("M", bound=BaseModel)
 def parse_request(text: str) -> DynamoGraphDeploymentRequest:
     """Read a request from YAML or JSON.
 
-    ``apiVersion: nvidia.com/v1beta2`` is read as ours. Null is no value: like the API server, this refuses it for
-    every typed field.
+    ``apiVersion: nvidia.com/v1beta2`` is read as ours. A typed field that is null counts as absent, as for
+    the API server.
 
     Raises:
         InvalidRequest: with everything that is wrong.
@@ -40,10 +40,9 @@ def request_of(value: Mapping[str, Any]) -> DynamoGraphDeploymentRequest:
         wrong.append(_one_of("apiVersion", f"{API_VERSION} (or {UPSTREAM_API_VERSION})", found.get("apiVersion")))
     if found.get("kind") != REQUEST_KIND:
         wrong.append(_one_of("kind", REQUEST_KIND, found.get("kind")))
-    if "spec" in found:
-        wrong += [Problem(path_of(place), NULL) for place in nulls(RequestSpec, found["spec"], ("spec",))]
     if wrong:
         raise InvalidRequest(wrong)
+    found = without_nulls(DynamoGraphDeploymentRequest, found)
     return read(DynamoGraphDeploymentRequest, found | {"apiVersion": API_VERSION})
 
 
@@ -56,9 +55,7 @@ def read(model: type[M], value: object) -> M:
     try:
         text = canonical_json(value)
     except NotCanonicalError as error:
-        pointer, _, message = str(error).partition(": ")
-        field = pointer.strip("/").replace("/", ".")
-        raise InvalidRequest([Problem(field, message)]) from error
+        raise InvalidRequest([Problem(path_of(_location(error.pointer)), error.problem)]) from error
     try:
         return model.model_validate_json(text, strict=True, by_alias=True, by_name=False)
     except ValidationError as error:
@@ -67,3 +64,8 @@ def read(model: type[M], value: object) -> M:
 
 def _one_of(field: str, wanted: str, found: object) -> Problem:
     return Problem(field, f"must be {wanted}, found {shown(found) if found is not None else 'nothing'}", found)
+
+
+def _location(pointer: str) -> tuple[int | str, ...]:
+    parts = [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
+    return tuple(int(part) if part.isdigit() else part for part in parts)

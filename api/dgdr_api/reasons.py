@@ -38,33 +38,53 @@ MATERIALIZED = "Materialized"
 
 # Accepted
 RUN_CREATED = Reason(ACCEPTED, "True", "RunCreated", "The request is valid and has a run.")
-UNKNOWN_HARDWARE = Reason(ACCEPTED, "False", "UnknownHardware", "A GPU type is not in the catalog; near names are given.")
+UNKNOWN_HARDWARE = Reason(
+    ACCEPTED, "False", "UnknownHardware", "A GPU type is not in the catalog; near names are given."
+)
 INVALID_OVERRIDE = Reason(ACCEPTED, "False", "InvalidOverride", "An entry of overrides is not allowed or fits nothing.")
 VERSION_CHAIN_BROKEN = Reason(
-    ACCEPTED, "False", "VersionChainBroken", "No performance data is that of the engine in the image, and none is pinned."
+    ACCEPTED,
+    "False",
+    "VersionChainBroken",
+    "No performance data is that of the engine in the image, and none is pinned.",
 )
-INVALID_SPEC = Reason(ACCEPTED, "False", "InvalidSpec", "A value contradicts another, or a bound that is checked in code.")
+INVALID_SPEC = Reason(
+    ACCEPTED, "False", "InvalidSpec", "A value contradicts another, or a bound that is checked in code."
+)
 
 # Supported
 ALL_TUPLES = Reason(SUPPORTED, "True", "AllTuples", "Every backend and topology asked for can be evaluated.")
-SOME_TUPLES = Reason(SUPPORTED, "True", "SomeTuples", "Some can be evaluated; the message lists the others with reasons.")
+SOME_TUPLES = Reason(
+    SUPPORTED, "True", "SomeTuples", "Some can be evaluated; the message lists the others with reasons."
+)
 UNKNOWN_MODEL = Reason(SUPPORTED, "False", "UnknownModel", "No configuration of the model is known.")
 UNKNOWN_GPU = Reason(SUPPORTED, "False", "UnknownHardware", "The performance model does not know the GPU type.")
 NO_DATA = Reason(SUPPORTED, "False", "NoData", "No performance data of this version for backend and GPU type.")
-MISSING_OPERATOR_DATA = Reason(SUPPORTED, "False", "MissingOperatorData", "A table lacks an operation that the model needs.")
-UNSUPPORTED_DTYPE = Reason(SUPPORTED, "False", "UnsupportedDtype", "The GPU cannot compute in the model's number format.")
+MISSING_OPERATOR_DATA = Reason(
+    SUPPORTED, "False", "MissingOperatorData", "A table lacks an operation that the model needs."
+)
+UNSUPPORTED_DTYPE = Reason(
+    SUPPORTED, "False", "UnsupportedDtype", "The GPU cannot compute in the model's number format."
+)
 NO_LEGAL_SHAPE = Reason(SUPPORTED, "False", "NoLegalShape", "No parallel shape fits model, backend and budget rules.")
 NO_KV_FEASIBLE_SHAPE = Reason(
     SUPPORTED, "False", "NoKvFeasibleShape", "No shape has memory for the longest sequence beside the weights."
 )
 BUDGET_TOO_SMALL = Reason(SUPPORTED, "False", "BudgetTooSmall", "The least deployment takes more GPUs than the budget.")
-UNSUPPORTED_TOPOLOGY = Reason(SUPPORTED, "False", "UnsupportedTopology", "The backend cannot be deployed in this topology.")
-UNSUPPORTED_FEATURE = Reason(SUPPORTED, "False", "UnsupportedFeature", "A feature asked for has no form in this version.")
+UNSUPPORTED_TOPOLOGY = Reason(
+    SUPPORTED, "False", "UnsupportedTopology", "The backend cannot be deployed in this topology."
+)
+UNSUPPORTED_FEATURE = Reason(
+    SUPPORTED, "False", "UnsupportedFeature", "A feature asked for has no form in this version."
+)
 
 # VersionBound
 BOUND = Reason(VERSION_BOUND, "True", "Bound", "Performance data is that of the engine in the image.")
 BOUND_WITH_BORROWED_DATA = Reason(
-    VERSION_BOUND, "True", "BoundWithBorrowedData", "As Bound, but the named tables hold rows of another version or backend."
+    VERSION_BOUND,
+    "True",
+    "BoundWithBorrowedData",
+    "As Bound, but the named tables hold rows of another version or backend.",
 )
 PERF_DATA_PINNED = Reason(
     VERSION_BOUND, "False", "PerfDataPinned", "The request pins data of another version than the engine in the image."
@@ -72,7 +92,9 @@ PERF_DATA_PINNED = Reason(
 
 # Published
 ALL_PUBLISHED = Reason(PUBLISHED, "True", "AllPublished", "Every chosen candidate is in the cluster.")
-SOME_UNRENDERABLE = Reason(PUBLISHED, "True", "SomeUnrenderable", "Some points could not be rendered; others took their place.")
+SOME_UNRENDERABLE = Reason(
+    PUBLISHED, "True", "SomeUnrenderable", "Some points could not be rendered; others took their place."
+)
 NOTHING_TO_PUBLISH = Reason(PUBLISHED, "False", "NothingToPublish", "No point was feasible.")
 NOTHING_RENDERED = Reason(PUBLISHED, "False", "NothingRenderable", "Points were feasible, but none could be rendered.")
 
@@ -88,16 +110,23 @@ UNSUPPORTED = Reason(COMPLETED, "True", "Unsupported", "Nothing that is asked fo
 NOTHING_RENDERABLE = Reason(COMPLETED, "True", "NothingRenderable", "Points were feasible, but none could be rendered.")
 SEARCH_FAILED = Reason(COMPLETED, "True", "SearchFailed", "The search ended with an error of its own.")
 POD_REJECTED = Reason(COMPLETED, "True", "PodRejected", "The cluster refuses the pod, and waiting cannot help.")
-DEADLINE_EXCEEDED = Reason(COMPLETED, "True", "DeadlineExceeded", "The Job's deadline passed; what was published stays.")
+DEADLINE_EXCEEDED = Reason(
+    COMPLETED, "True", "DeadlineExceeded", "The Job's deadline passed; what was published stays."
+)
 SUPERSEDED = Reason(COMPLETED, "True", "Superseded", "A newer generation of the request took its place.")
 CANCELLED = Reason(COMPLETED, "True", "Cancelled", "A user cancelled the run; what was published stays.")
 
 # Evaluated
 REPLAYED = Reason(EVALUATED, "True", "Replayed", "The candidate was simulated under the workload.")
 PARTIALLY_MODELLED = Reason(
-    EVALUATED, "True", "PartiallyModelled", "It was evaluated, but a feature that it uses is not modelled; see the message."
+    EVALUATED,
+    "True",
+    "PartiallyModelled",
+    "It was evaluated, but a feature that it uses is not modelled; see the message.",
 )
-STATIC_ESTIMATE = Reason(EVALUATED, "True", "StaticEstimate", "The candidate was rated by rate matching, not simulated.")
+STATIC_ESTIMATE = Reason(
+    EVALUATED, "True", "StaticEstimate", "The candidate was rated by rate matching, not simulated."
+)
 
 # Materialized
 RENDERED_AND_VERIFIED = Reason(

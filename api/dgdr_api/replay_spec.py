@@ -92,9 +92,7 @@ class PerformanceDataTiming(ApiModel):
     quantization: Quantization
 
 
-Timing = Annotated[
-    FixedTiming | PolynomialTiming | TableTiming | PerformanceDataTiming, Field(discriminator="type")
-]
+Timing = Annotated[FixedTiming | PolynomialTiming | TableTiming | PerformanceDataTiming, Field(discriminator="type")]
 
 
 class Role(ApiModel):

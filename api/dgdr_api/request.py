@@ -78,9 +78,7 @@ class SearchSpec(RuledModel):
             "((!has(self.objective.metric) || self.objective.metric != 'minGpus') && "
             "(!has(self.objective.metrics) || !self.objective.metrics.exists(m, m == 'minGpus')))",
             message="minGpus needs a load; saturated asks for capacity",
-            holds=lambda spec: (
-                spec.static_field("saturated") is None or "minGpus" not in spec.objective.named_metrics
-            ),
+            holds=lambda spec: spec.static_field("saturated") is None or "minGpus" not in spec.objective.named_metrics,
             field=".workload.static.saturated",
         ),
         Rule(

@@ -26,9 +26,7 @@ DOCUMENTS: Mapping[str, type[BaseModel] | TypeAdapter[Any]] = MappingProxyType(
 """Documents of this room by name; another room adds its own by a mapping of its own."""
 
 
-def json_schema(
-    name: str, documents: Mapping[str, type[BaseModel] | TypeAdapter[Any]] = DOCUMENTS
-) -> dict[str, Any]:
+def json_schema(name: str, documents: Mapping[str, type[BaseModel] | TypeAdapter[Any]] = DOCUMENTS) -> dict[str, Any]:
     """Return the JSON Schema of a document.
 
     Raises:

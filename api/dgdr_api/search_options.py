@@ -53,7 +53,7 @@ class Search(RuledModel):
     """A planner that changes worker counts with the load. Only with encoder Inline."""
     budget: SearchBudget = SearchBudget()
     """Limits of the search."""
-    parameters: dict[str, Any] = {}
+    parameters: dict[str, Any] = Field(default_factory=dict)
     """Engine keys that no field of the request owns, nested as the engine's configuration, e.g. sweep.seed. At most
     64 KiB; an unknown key is refused."""
 

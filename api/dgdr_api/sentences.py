@@ -13,14 +13,13 @@ from dgdr_api.annotations import below, fields_of
 from dgdr_api.errors import Problem
 from dgdr_api.rules import BROKEN_RULES
 
-NULL = "is null; give a value or leave the field out"
 _SHOWN = 60
 _CLOSE = 0.6
 
 
 def problems(model: type[BaseModel], errors: list[ErrorDetails]) -> list[Problem]:
     """Translate the errors of one validation of ``model``."""
-    return [problem for error in errors for problem in _problems(model, error)]
+    return [problem for error in errors if not _follows(error, errors) for problem in _problems(model, error)]
 
 
 def path_of(location: tuple[int | str, ...]) -> str:
@@ -40,6 +39,14 @@ def shown(value: object) -> str:
     return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
 
 
+def _follows(error: ErrorDetails, errors: list[ErrorDetails]) -> bool:
+    """Whether a list only seems too short because pydantic left out its invalid items."""
+    place = error["loc"]
+    return error["type"] == "too_short" and any(
+        len(other["loc"]) > len(place) and other["loc"][: len(place)] == place for other in errors
+    )
+
+
 def _problems(model: type[BaseModel], error: ErrorDetails) -> Iterator[Problem]:
     location = error["loc"]
     value = error["input"]
@@ -51,7 +58,7 @@ def _problems(model: type[BaseModel], error: ErrorDetails) -> Iterator[Problem]:
         yield Problem(path_of(location), _unknown_key(model, location), value)
         return
     if value is None and error["type"] != "missing":
-        yield Problem(path_of(location), NULL)
+        yield Problem(path_of(location), "is null; give a value")
         return
     sentence = _SENTENCES.get(error["type"])
     context = error.get("ctx", {})
@@ -72,6 +79,11 @@ def _typed(wanted: str) -> Callable[[object, Mapping[str, Any]], str]:
     return lambda value, _: f"must be {wanted}, found {shown(value)}"
 
 
+def _words(expected: str) -> str:
+    """``'a', 'b' or 'c'`` without quotes, and booleans as YAML writes them."""
+    return expected.replace("'", "").replace("True", "true").replace("False", "false")
+
+
 _SENTENCES: Mapping[str, Callable[[Any, Mapping[str, Any]], str]] = MappingProxyType(
     {
         "missing": lambda _, __: "is required",
@@ -87,7 +99,7 @@ _SENTENCES: Mapping[str, Callable[[Any, Mapping[str, Any]], str]] = MappingProxy
         "dict_type": _typed("a mapping"),
         "model_type": _typed("a mapping"),
         "model_attributes_type": _typed("a mapping"),
-        "literal_error": lambda value, ctx: f"must be {ctx['expected'].replace(chr(39), '')}, found {shown(value)}",
+        "literal_error": lambda value, ctx: f"must be {_words(ctx['expected'])}, found {shown(value)}",
         "string_too_short": lambda value, ctx: (
             "must not be empty" if not value else f"has {len(value)} characters, needs at least {ctx['min_length']}"
         ),

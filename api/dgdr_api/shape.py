@@ -1,6 +1,6 @@
 """The parallel shape of one worker, and the one definition of how many GPUs it takes.
 
-Every room counts GPUs by `Shape.gpus` and `total_gpus`: enumeration, gating, scoring, rendering and the read-back check.
+Every room counts GPUs by `Shape.gpus` and `total_gpus`: enumeration, gating, scoring, rendering, read-back check.
 """
 
 from collections.abc import Iterable

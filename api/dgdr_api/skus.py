@@ -14,9 +14,7 @@ import yaml
 from dgdr_api.errors import UnknownSku
 
 GPU_PRODUCT_LABEL = "nvidia.com/gpu.product"
-GPU_TAINT: Mapping[str, str] = MappingProxyType(
-    {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
-)
+GPU_TAINT: Mapping[str, str] = MappingProxyType({"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"})
 ARM_TAINT: Mapping[str, str] = MappingProxyType(
     {"key": "kubernetes.io/arch", "operator": "Equal", "value": "arm64", "effect": "NoSchedule"}
 )
@@ -78,9 +76,7 @@ def resolve_sku(text: str) -> Sku:
 
 @cache
 def _by_key() -> Mapping[str, Sku]:
-    return MappingProxyType(
-        {_key(name): sku for sku in catalog().values() for name in (sku.name, *sku.aliases)}
-    )
+    return MappingProxyType({_key(name): sku for sku in catalog().values() for name in (sku.name, *sku.aliases)})
 
 
 def _key(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The closed vocabularies of the contract, spelled as the field spells them. Free of pydantic: the command line imports it.
+"""The closed vocabularies of the contract, spelled as the field spells them. Free of pydantic for the command line.
 
 Each is a ``Literal`` for types and a tuple for loops; the tuple's order is the order in which things are listed.
 """

@@ -47,9 +47,8 @@ class VersionTable:
 @cache
 def table() -> VersionTable:
     """The version table of ``data/versions.yaml``."""
-    read = yaml.load(  # every scalar is a string: 1.10 is a version, not a number
-        files("dgdr_api").joinpath("data/versions.yaml").read_text("utf-8"), Loader=yaml.BaseLoader
-    )
+    text = files("dgdr_api").joinpath("data/versions.yaml").read_text("utf-8")
+    read = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506 - it makes strings only: 1.10 is a version, no number
     return VersionTable(
         runtimes=MappingProxyType(read["runtimes"]),
         performance_data=MappingProxyType(
@@ -130,30 +129,36 @@ def resolve_chain(
             field="runtime.versionOverride",
             fix="",
         )
-    return _bind(image, runtime, engine, (pins or {}).get(backend), backend, sku)
-
-
-def _bind(image: str, runtime: str, engine: str, pin: str | None, backend: Backend, sku: str) -> Chain:
-    exist = data_versions(backend, sku)
     links = f"image {image} is Dynamo {runtime}, which carries {NAMES[backend]} {engine}"
+    exist = data_versions(backend, sku)
     if not exist:
-        others = [other for other in BACKENDS if data_versions(other, sku)]
-        having = f"{sku} has data for {', '.join(others)} only" if others else f"{sku} has no performance data at all"
-        raise VersionChainBroken(
-            f"{links}; there is no {NAMES[backend]} performance data for {sku}: {having}",
-            field="backends" if others else "hardware.gpu.sku",
-            fix="",
-        )
+        raise _no_data(links, backend, sku)
+    pin = (pins or {}).get(backend)
     wanted = pin or engine
-    if wanted in exist:
-        return Chain(
-            backend=backend, sku=sku, runtime=runtime, engine=engine, performance_data=wanted, pinned=wanted != engine
-        )
+    if wanted not in exist:
+        raise _no_such_data(links, wanted, backend, sku, pinned=pin is not None)
+    return Chain(
+        backend=backend, sku=sku, runtime=runtime, engine=engine, performance_data=wanted, pinned=wanted != engine
+    )
+
+
+def _no_data(links: str, backend: Backend, sku: str) -> VersionChainBroken:
+    others = [other for other in BACKENDS if data_versions(other, sku)]
+    having = f"{sku} has data for {', '.join(others)} only" if others else f"{sku} has no performance data at all"
+    return VersionChainBroken(
+        f"{links}; there is no {NAMES[backend]} performance data for {sku}: {having}",
+        field="backends" if others else "hardware.gpu.sku",
+        fix="",
+    )
+
+
+def _no_such_data(links: str, wanted: str, backend: Backend, sku: str, *, pinned: bool) -> VersionChainBroken:
+    exist = data_versions(backend, sku)
     fix = f"runtime.performanceDataVersion: {{{backend}: {exist[0]}}}"
-    missing = f"performance data {wanted} pinned by runtime.performanceDataVersion" if pin else f"data of {engine}"
-    carrying = [name for name, engines in table().runtimes.items() if engines.get(backend) in exist]
-    image_hint = f", or use an image of Dynamo {' or '.join(carrying)}" if carrying else ""
-    raise VersionChainBroken(
+    missing = f"performance data {wanted}, pinned by runtime.performanceDataVersion," if pinned else f"data of {wanted}"
+    carrying = [runtime for runtime, engines in table().runtimes.items() if engines.get(backend) in exist]
+    image_hint = f"; or use an image of Dynamo {' or '.join(carrying)}" if carrying else ""
+    return VersionChainBroken(
         f"{links}; {missing} does not exist for {backend} on {sku}, only {' and '.join(exist)}; "
         f"to use that of another version, set {fix}{image_hint}",
         field=f"runtime.performanceDataVersion.{backend}",

@@ -5,14 +5,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import ValidationError
-
 from dgdr_api.candidate import Candidate, EvaluatedCandidate, Evaluation
 from dgdr_api.candidate_resource import DynamoGraphDeploymentCandidate, MaterializedValue
 from dgdr_api.canonical import sha256_hex
 from dgdr_api.group import CANDIDATE_KIND
 from dgdr_api.replay_spec import ReplaySpec
 from dgdr_api.request import SearchSpec
+from pydantic import ValidationError
+
 from dgdr_publisher.errors import DocumentError, ReadBackDifferenceError
 from dgdr_publisher.materialize.table import materialize
 from dgdr_publisher.render.context import build_context, template_of

@@ -6,6 +6,8 @@ exists, and turns the package's errors and warnings into `Unsupported` and notes
 
 Engines are built from one cached database with the public spec builder (about 1 ms a shape): compiling through the
 facade reads the version slots again for every shape (about 10 ms). The result is the same, byte for byte.
+
+The module is long because no other may import the package.
 """
 
 import json
@@ -321,7 +323,6 @@ class PerformanceModel:
                     resolved, identity.model, self._database, identity.backend, is_context_role=True
                 )
                 self._changed = _modes(resolved)
-                self._workers.clear()
             models.get_model(identity.model, resolved, identity.backend)
         chosen, inferred = _formats(resolved), _formats(declared)
         if _declares_fp8_attention(utils.get_model_config_from_model_path(identity.model)["raw_config"]):

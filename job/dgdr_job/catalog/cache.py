@@ -17,10 +17,18 @@ _SCHEMA = 1
 
 
 def default_folder() -> Path:
-    """``DGDR_CACHE_DIR``, or ``dgdr`` in the user's cache folder (``XDG_CACHE_HOME``, ``~/.cache``)."""
+    """``DGDR_CACHE_DIR``, or ``dgdr`` in the user's cache folder (``XDG_CACHE_HOME``, ``~/.cache``).
+
+    A container's arbitrary user can be without a home: then among the temporary files.
+    """
     if chosen := os.environ.get("DGDR_CACHE_DIR"):
         return Path(chosen)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dgdr"
+    if chosen := os.environ.get("XDG_CACHE_HOME"):
+        return Path(chosen) / "dgdr"
+    try:
+        return Path.home() / ".cache" / "dgdr"
+    except RuntimeError:
+        return Path(tempfile.gettempdir()) / "dgdr"
 
 
 class DiskCache:

@@ -6,6 +6,7 @@ from typing import Any
 
 from dgdr_api.terms import Backend
 from dgdr_api.versions import engine_version, runtime_version
+
 from dgdr_publisher.materialize.site import Landing, NotThereError, Reason, Site
 
 Rule = Callable[[Any, Site], list[Landing]]
@@ -130,7 +131,9 @@ COMMON: Mapping[str, Rule] = {
     "shape.moeTp": reason("follows from the other sizes: tp * attentionDp / moeEp, or 1 for a dense model"),
     "quantization.gemm": lambda _value, _site: [_CHECKPOINT],
     "quantization.moe": lambda _value, _site: [_CHECKPOINT],
-    "quantization.attention": reason("chosen by the engine's attention backend; no option, a property of the data read"),
+    "quantization.attention": reason(
+        "chosen by the engine's attention backend; no option, a property of the data read"
+    ),
     "quantization.communication": reason("collectives run in the activation format; no option"),
     "engine.numGpuBlocks": reason(
         "measured by the engine at start from the memory fraction; the estimate is in evaluation.memory"

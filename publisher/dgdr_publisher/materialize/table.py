@@ -12,6 +12,7 @@ from dgdr_api.candidate import EvaluatedCandidate
 from dgdr_api.candidate_resource import MaterializedValue
 from dgdr_api.canonical import canonical_json
 from dgdr_api.conditions import cut
+
 from dgdr_publisher.errors import UnmappedValueError
 from dgdr_publisher.materialize.role_rules import ROLE_RULES, TIMING
 from dgdr_publisher.materialize.site import Destination, Landing, NotThereError, Reason, Site, sites
@@ -49,9 +50,7 @@ def materialize(dgd: Mapping[str, Any], evaluated: EvaluatedCandidate) -> tuple[
     return tuple(rows)
 
 
-def _landings(
-    dgd: Mapping[str, Any], evaluated: EvaluatedCandidate
-) -> Iterator[tuple[str, Any, list[Landing]]]:
+def _landings(dgd: Mapping[str, Any], evaluated: EvaluatedCandidate) -> Iterator[tuple[str, Any, list[Landing]]]:
     candidate, spec = evaluated.candidate, evaluated.replay_spec
     try:
         places = list(sites(dgd, spec.roles))

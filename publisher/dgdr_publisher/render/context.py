@@ -12,6 +12,7 @@ from dgdr_api.candidate import EvaluatedCandidate
 from dgdr_api.expressible import sglang_max_running_requests
 from dgdr_api.replay_spec import Role
 from dgdr_api.terms import RoleKind
+
 from dgdr_publisher.errors import NotRenderableError
 from dgdr_publisher.render.deployment import Deployment
 from dgdr_publisher.render.model_source import ModelPlaces, model_places

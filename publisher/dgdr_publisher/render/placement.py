@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from dgdr_api.expressible import RoleForm, gpus_per_pod, node_count, shape_problems
 from dgdr_api.replay_spec import Role
+
 from dgdr_publisher.errors import NotRenderableError
 from dgdr_publisher.render.deployment import NodePool
 

@@ -5,6 +5,7 @@ Each check looks at one thing and either returns or raises; nothing is changed t
 
 from dgdr_api.candidate import EvaluatedCandidate
 from dgdr_api.replay_spec import Role
+
 from dgdr_publisher.errors import NotRenderableError
 
 KV_FORMATS = frozenset({"bfloat16", "fp8"})

@@ -1,12 +1,14 @@
 """From a run's spec to the settings of one candidate's deployment."""
 
 from dgdr_api.candidate import EvaluatedCandidate
+from dgdr_api.errors import UnknownSku, VersionChainBroken
 from dgdr_api.images import image_for, parse_tag, tag_of
 from dgdr_api.model_ref import ModelRef
 from dgdr_api.replay_spec import Role
 from dgdr_api.request import SearchSpec
 from dgdr_api.skus import catalog, resolve_sku
-from dgdr_api.versions import engine_version, runtime_version
+from dgdr_api.versions import resolve_chain
+
 from dgdr_publisher.errors import NotRenderableError
 from dgdr_publisher.render.deployment import Claim, Deployment, ModelSource, NodePool, SecretKey
 
@@ -15,33 +17,54 @@ def deployment_of(spec: SearchSpec, evaluated: EvaluatedCandidate) -> Deployment
     """The settings that a request gives to a candidate.
 
     Raises:
-        NotRenderableError: an override (not applied yet), an image whose version is not known, or whose engine is
-            not the one that was evaluated.
+        NotRenderableError: an override (not applied yet), a broken version chain, or one that ends at another engine
+            or other performance data than were evaluated.
     """
     if spec.overrides.dgd:
         raise NotRenderableError("overrides.dgd", spec.overrides.dgd, "overrides are not applied yet: leave it out")
     backend = evaluated.candidate.backend
     image, override = image_for(spec.runtime.image, backend), spec.runtime.version_override
-    version = runtime_version(image, override)
-    if version is None:
-        raise NotRenderableError(
-            "runtime.image", image, "its tag names no version MAJOR.MINOR.PATCH: set runtime.versionOverride"
-        )
-    carried = engine_version(version, backend)
-    for role in evaluated.candidate.roles:
-        if role.engine_version != carried:
-            raise NotRenderableError(
-                f"candidate.roles.{role.kind}.engineVersion",
-                role.engine_version,
-                f"image {image} is Dynamo {version}, which carries {backend} {carried}",
-            )
+    runtimes = {_check_chain(spec, role) for role in evaluated.candidate.roles}
     return Deployment(
         model=_model(spec.model_ref),
         image=image,
-        runtime_version=version,
+        runtime_version=runtimes.pop(),
         runtime_version_override=_override(image, override),
         nodes={role.kind: _nodes(spec, role) for role in evaluated.candidate.roles},
     )
+
+
+def _check_chain(spec: SearchSpec, role: Role) -> str:
+    """Follow every link from the image to the data that timed the role; returns the Dynamo version of the image."""
+    runtime = spec.runtime
+    where = f"candidate.roles.{role.kind}"
+    try:
+        chain = resolve_chain(
+            runtime.image,
+            runtime.version_override,
+            runtime.performance_data_version,
+            role.backend,
+            resolve_sku(role.sku).name,
+        )
+    except UnknownSku as error:
+        raise NotRenderableError(f"{where}.sku", role.sku, str(error)) from error
+    except VersionChainBroken as error:
+        raise NotRenderableError(error.field, role.engine_version, str(error)) from error
+    if role.engine_version != chain.engine:
+        raise NotRenderableError(
+            f"{where}.engineVersion",
+            role.engine_version,
+            f"image {runtime.image} is Dynamo {chain.runtime}, which carries {role.backend} {chain.engine}",
+        )
+    if role.data_version != chain.performance_data:
+        raise NotRenderableError(
+            f"{where}.dataVersion",
+            role.data_version,
+            f"image {runtime.image} is Dynamo {chain.runtime}, which carries {role.backend} {chain.engine}, and the "
+            f"request binds data of {chain.performance_data}; to use that of {role.data_version}, set "
+            f"runtime.performanceDataVersion: {{{role.backend}: {role.data_version}}}",
+        )
+    return chain.runtime
 
 
 def _override(image: str, version_override: str | None) -> str | None:

@@ -13,11 +13,11 @@ from typing import Annotated, Any
 import jinja2
 import jinja2.sandbox
 import yaml
+from dgdr_api.canonical import canonical_json
+from dgdr_api.terms import BACKENDS, Backend
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from dgdr_api.canonical import canonical_json
-from dgdr_api.terms import BACKENDS, Backend
 from dgdr_publisher.errors import NotRenderableError
 
 ROOT = importlib.resources.files("dgdr_publisher") / "templates"
@@ -70,7 +70,9 @@ def template_for(*, backend: Backend, engine_version: str, runtime_version: str)
     of_backend = [template for template in templates() if template.backend == backend]
     if not of_backend:
         having = ", ".join(sorted({template.backend for template in templates()}))
-        raise NotRenderableError("candidate.backend", backend, f"no template renders it; there are templates of {having}")
+        raise NotRenderableError(
+            "candidate.backend", backend, f"no template renders it; there are templates of {having}"
+        )
     for template in of_backend:
         if engine_version in template.engine_versions:
             if runtime_version not in template.runtime_versions:
@@ -88,9 +90,16 @@ def template_for(*, backend: Backend, engine_version: str, runtime_version: str)
 
 
 def render_template(template: Template, context: Mapping[str, Any]) -> dict[str, Any]:
-    """The DynamoGraphDeployment that the template makes of a context (`dgdr_publisher.render.context`)."""
-    text = _environment().get_template("v1beta1/dgd.yaml.j2").render(template=template, **context)
-    document: dict[str, Any] = yaml.safe_load(text)
+    """The DynamoGraphDeployment that the template makes of a context (`dgdr_publisher.render.context`).
+
+    Raises:
+        NotRenderableError: the template asks for something that neither context nor its facts have.
+    """
+    try:
+        text = _environment().get_template("v1beta1/dgd.yaml.j2").render(template=template, **context)
+        document: dict[str, Any] = yaml.safe_load(text)
+    except (jinja2.TemplateError, yaml.YAMLError) as error:
+        raise NotRenderableError("template", template.id, f"{type(error).__name__}: {error}") from error
     return document
 
 
@@ -99,7 +108,7 @@ def _environment() -> jinja2.sandbox.SandboxedEnvironment:
     environment = jinja2.sandbox.ImmutableSandboxedEnvironment(
         loader=jinja2.FunctionLoader(_source),
         undefined=jinja2.StrictUndefined,
-        autoescape=False,  # noqa: S701 - the output is YAML; each value passes the `yaml` filter
+        autoescape=False,
         keep_trailing_newline=True,
     )
     environment.filters["yaml"] = yaml_scalar
@@ -113,9 +122,9 @@ def _source(name: str) -> str | None:
 
 
 def yaml_scalar(value: object) -> str:
-    """A value as JSON that every YAML reader takes for the same value: ASCII only, astral characters as ``\\U``.
+    """A value as JSON that every YAML reader takes for the same value: ASCII only.
 
-    YAML has no surrogate pairs, and refuses DEL: both are escaped its own way.
+    YAML has no surrogate pairs, and refuses DEL: characters beyond 16 bits and DEL are escaped in its own way.
     """
     text = json.dumps(value, ensure_ascii=True, allow_nan=False).replace("\x7f", "\\x7f")
     return re.sub(r"(\\+)ud([89ab][0-9a-f]{2})\\ud([c-f][0-9a-f]{2})", _astral, text)

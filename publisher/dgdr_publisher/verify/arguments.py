@@ -15,7 +15,9 @@ class CommandLine(argparse.ArgumentParser):
     def __init__(self, program: str) -> None:
         super().__init__(prog=program, add_help=False, allow_abbrev=False)
 
-    def value(self, *names: str, kind: type = str, choices: Sequence[str] | None = None, required: bool = False) -> None:
+    def value(
+        self, *names: str, kind: type = str, choices: Sequence[str] | None = None, required: bool = False
+    ) -> None:
         """An option with one value, given as the next item."""
         self.add_argument(*names, type=kind, choices=choices, required=required, action=_Once)
 

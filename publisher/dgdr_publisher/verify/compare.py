@@ -5,6 +5,7 @@ from typing import Any
 
 from dgdr_api.candidate import EvaluatedCandidate
 from dgdr_api.replay_spec import ReplayRole
+
 from dgdr_publisher.verify.names import check_names
 from dgdr_publisher.verify.read_back import UnreadableError, read_back
 from dgdr_publisher.verify.reading import DeploymentReading, Difference, WorkerReading
@@ -31,9 +32,7 @@ def verify_dgd(
     return compare(reading, evaluated, surroundings or Surroundings())
 
 
-def compare(
-    reading: DeploymentReading, evaluated: EvaluatedCandidate, surroundings: Surroundings
-) -> list[Difference]:
+def compare(reading: DeploymentReading, evaluated: EvaluatedCandidate, surroundings: Surroundings) -> list[Difference]:
     """All differences between what was read back and what was evaluated."""
     candidate, spec = evaluated.candidate, evaluated.replay_spec
     found = list(check_names(reading, surroundings.namespace))

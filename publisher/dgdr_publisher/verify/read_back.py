@@ -131,14 +131,14 @@ def _parts(component: Mapping[str, Any], module: str) -> tuple[str, Mapping[str,
     return name, pod, container
 
 
-def _pod(
-    component: Mapping[str, Any], pod: Mapping[str, Any], container: Mapping[str, Any], name: str
-) -> PodReading:
+def _pod(component: Mapping[str, Any], pod: Mapping[str, Any], container: Mapping[str, Any], name: str) -> PodReading:
     env: dict[str, Mapping[str, Any]] = {}
     for entry in container.get("env", []):
         variable = _get(entry, "name", str, f"{name}.env")
         if variable not in _ENV or variable in env:
-            raise UnreadableError(Difference(f"{name}.env", f"each of {', '.join(sorted(_ENV))} at most once", variable))
+            raise UnreadableError(
+                Difference(f"{name}.env", f"each of {', '.join(sorted(_ENV))} at most once", variable)
+            )
         env[variable] = entry
     override = component.get("runtimeVersionOverride")
     return PodReading(
@@ -170,7 +170,9 @@ def _claims(pod: Mapping[str, Any], container: Mapping[str, Any], name: str) -> 
         path, title = (_get(mount, field, str, f"{name}.volumeMounts") for field in ("mountPath", "name"))
         if path in found or path == "/dev/shm" or title not in volumes:  # noqa: S108 - the operator owns that mount
             raise UnreadableError(
-                Difference(f"{name}.volumeMounts", f"one mount of {', '.join(volumes) or 'nothing'}", f"{title} at {path}")
+                Difference(
+                    f"{name}.volumeMounts", f"one mount of {', '.join(volumes) or 'nothing'}", f"{title} at {path}"
+                )
             )
         found[path] = volumes[title]
     return found

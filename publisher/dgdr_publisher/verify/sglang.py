@@ -26,8 +26,10 @@ def read_engine(arguments: Sequence[str]) -> EngineReading:
         raise ArgumentsError(f"{MODULE}: {ranks} data-parallel ranks and dp-attention {options.enable_dp_attention}")
     moves = mode != "agg"
     if moves != (options.host is not None) or moves != (options.disaggregation_bootstrap_port is not None):
-        raise ArgumentsError(f"{MODULE}: a {mode} worker with host {options.host} and bootstrap port "
-                             f"{options.disaggregation_bootstrap_port}")
+        raise ArgumentsError(
+            f"{MODULE}: a {mode} worker with host {options.host} and bootstrap port "
+            f"{options.disaggregation_bootstrap_port}"
+        )
     chunked = options.chunked_prefill_size != _NO_CHUNKS
     if chunked and _share(options.chunked_prefill_size, ranks, "--chunked-prefill-size") != options.max_prefill_tokens:
         raise ArgumentsError(

@@ -7,9 +7,10 @@ from dgdr_api.errors import UnknownSku
 from dgdr_api.images import image_for, tag_of
 from dgdr_api.replay_spec import Role
 from dgdr_api.request import SearchSpec
-from dgdr_api.skus import GPU_PRODUCT_LABEL, catalog, resolve_sku
+from dgdr_api.skus import GPU_PRODUCT_LABEL, Sku, resolve_sku
 from dgdr_api.terms import Backend
 from dgdr_api.versions import engine_version, runtime_version
+
 from dgdr_publisher.verify.reading import Difference, EngineReading, PodReading, WorkerReading
 
 
@@ -24,16 +25,21 @@ class Surroundings:
 def check_nodes(role: Role, worker: WorkerReading, around: Surroundings) -> Iterator[Difference]:
     """Whether the pods go to nodes of the role's SKU and fit them."""
     where, found = f"{worker.component}.nodeSelector", dict(worker.node_selector)
+    try:
+        sku = resolve_sku(role.sku)
+    except UnknownSku as error:
+        yield Difference(where, "nodes of a known SKU", str(error))
+        return
     if around.spec is None:
         product = found.get(GPU_PRODUCT_LABEL)
-        if not found or (product is not None and _other_sku(product, role.sku)):
+        if not found or (product is not None and _other_sku(product, sku)):
             yield Difference(where, f"nodes of {role.sku}", str(found))
         return
     gpu = around.spec.hardware.gpu
-    expected = _selector_of(gpu.node_selector, role.sku)
+    expected = _selector_of(gpu.node_selector, sku)
     if found != expected:
         yield Difference(where, str(expected), str(found))
-    per_node = gpu.per_node or catalog()[role.sku].gpus_per_node
+    per_node = gpu.per_node or sku.gpus_per_node
     if worker.gpus_per_pod > per_node:
         yield Difference(f"{worker.component}.nvidia.com/gpu", f"at most {per_node} a node", str(worker.gpus_per_pod))
     if worker.node_count > 1 and role.gpus_per_worker <= per_node:
@@ -53,7 +59,9 @@ def check_image(
     if around.spec is not None and image_for(around.spec.runtime.image, backend) != pod.image:
         yield Difference(f"{component}.image", image_for(around.spec.runtime.image, backend), pod.image)
     if pod.runtime_version_override is None and runtime_version(pod.image) is None:
-        yield Difference(f"{component}.runtimeVersionOverride", "a version", f"none, and the tag is {tag_of(pod.image)}")
+        yield Difference(
+            f"{component}.runtimeVersionOverride", "a version", f"none, and the tag is {tag_of(pod.image)}"
+        )
 
 
 def check_model(component: str, engine: EngineReading, around: Surroundings) -> Iterator[Difference]:
@@ -76,7 +84,7 @@ def check_model(component: str, engine: EngineReading, around: Surroundings) -> 
 
 
 def check_cache(component: str, pod: PodReading, around: Surroundings) -> Iterator[Difference]:
-    """Whether the claim is mounted once where the request says, is the cache where it is one, and the token is there."""
+    """Whether claim, Hugging Face cache and token are those of the request."""
     if around.spec is None:
         return
     ref = around.spec.model_ref
@@ -96,15 +104,15 @@ def check_cache(component: str, pod: PodReading, around: Surroundings) -> Iterat
             yield Difference(f"{component}.{name}", str(expected), str(found))
 
 
-def _selector_of(selectors: Mapping[str, Mapping[str, str]], sku: str) -> dict[str, str]:
+def _selector_of(selectors: Mapping[str, Mapping[str, str]], sku: Sku) -> dict[str, str]:
     for name, labels in selectors.items():
-        if resolve_sku(name).name == sku:
+        if resolve_sku(name) == sku:
             return dict(labels)
-    return dict(catalog()[sku].node_labels or {})
+    return dict(sku.node_labels or {})
 
 
-def _other_sku(product: str, sku: str) -> bool:
+def _other_sku(product: str, sku: Sku) -> bool:
     try:
-        return resolve_sku(product).name != sku
+        return resolve_sku(product) != sku
     except UnknownSku:
         return False

@@ -1,9 +1,11 @@
 import json
+import tempfile
 import threading
 from pathlib import Path
 
 import pytest
 from dgdr_job.catalog.cache import DiskCache, default_folder
+from pydantic import JsonValue
 
 
 def only_file(folder: Path) -> Path:
@@ -59,10 +61,10 @@ def test_values_that_json_cannot_hold_are_refused(tmp_path: Path) -> None:
 
 
 def test_two_writers_leave_one_whole_file(tmp_path: Path) -> None:
-    values = [[writer] * 20_000 for writer in range(2)]
-    seen: list[object] = []
+    values: list[JsonValue] = [[writer] * 20_000 for writer in range(2)]
+    seen: list[JsonValue] = []
 
-    def write(value: list[int]) -> None:
+    def write(value: JsonValue) -> None:
         cache = DiskCache(tmp_path)
         for _ in range(20):
             cache.store("decode", {}, value)
@@ -87,3 +89,14 @@ def test_the_folder_is_chosen_by_environment(monkeypatch: pytest.MonkeyPatch, tm
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert default_folder() == tmp_path / ".cache" / "dgdr"
+
+
+def test_a_user_without_a_home_caches_among_temporary_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def homeless() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("DGDR_CACHE_DIR", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", homeless)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert default_folder() == tmp_path / "dgdr"

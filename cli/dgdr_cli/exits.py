@@ -1,0 +1,90 @@
+"""How a command ends: exit codes, and errors as messages. Heavy rooms are imported only when an error is at hand."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NoReturn
+
+import typer
+
+OK = 0
+WRONG_INPUT = 2
+"""The input is wrong: field, value, bound, what would do."""
+HONEST_NO = 3
+"""Unsupported, or nothing feasible or renderable."""
+FAILED = 4
+INTERRUPTED = 130
+"""Results so far are kept."""
+
+TRACEBACK_SWITCH = "DGDR_TRACEBACK"
+
+
+def fail(code: int, message: str) -> NoReturn:
+    """Print a message to stderr and end with this code."""
+    sys.stderr.write(f"dgdr: {message}\n")
+    raise typer.Exit(code)
+
+
+@contextmanager
+def border() -> Iterator[None]:
+    """Turn every error of the rooms into a message and an exit code; nothing gets past it but a switch for traces."""
+    try:
+        yield
+    except (typer.Exit, typer.Abort, SystemExit):
+        raise
+    except KeyboardInterrupt:
+        fail(INTERRUPTED, "interrupted")
+    except BrokenPipeError:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123 - the reader has gone; nothing more can be written
+        raise typer.Exit(OK) from None
+    except Exception as error:
+        if os.environ.get(TRACEBACK_SWITCH):
+            raise
+        code, message = _verdict(error)
+        fail(code, message)
+
+
+def _verdict(error: Exception) -> tuple[int, str]:
+    """Exit code and message of an error."""
+    for room in (_contract, _publisher, _engine, _system):
+        found = room(error)
+        if found:
+            return found
+    name = type(error).__name__
+    return FAILED, f"internal error, please report it: {name}: {error} (set {TRACEBACK_SWITCH}=1 for the trace)"
+
+
+def _contract(error: Exception) -> tuple[int, str] | None:
+    from dgdr_api.errors import ContractError, InvalidRequest
+
+    if isinstance(error, InvalidRequest):
+        return WRONG_INPUT, "the input is not valid\n" + "\n".join(f"  {problem}" for problem in error.problems)
+    return (WRONG_INPUT, str(error)) if isinstance(error, ContractError) else None
+
+
+def _publisher(error: Exception) -> tuple[int, str] | None:
+    from dgdr_publisher.errors import DocumentError, PublisherError, RenderError
+
+    match error:
+        case DocumentError():
+            return WRONG_INPUT, str(error)
+        case RenderError():
+            return HONEST_NO, f"cannot be rendered: {error}"
+        case PublisherError():
+            return FAILED, str(error)
+        case _:
+            return None
+
+
+def _engine(error: Exception) -> tuple[int, str] | None:
+    from dgdr_job.catalog.errors import CatalogError
+
+    return (HONEST_NO, str(error)) if isinstance(error, CatalogError) else None
+
+
+def _system(error: Exception) -> tuple[int, str] | None:
+    if isinstance(error, OSError):
+        where = f"{error.filename}: " if error.filename else ""
+        return FAILED, f"{where}{error.strerror or error}"
+    return None

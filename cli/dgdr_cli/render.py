@@ -1,0 +1,54 @@
+"""`dgdr render`: one candidate as a DynamoGraphDeployment."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dgdr_cli.documents import Format, read_mapping, write_data
+from dgdr_cli.exits import WRONG_INPUT, border, fail
+
+
+def render(
+    candidate: Annotated[Path, typer.Argument(help="Candidate file: one of out/candidates, or kind Candidate.")],
+    request: Annotated[Path, typer.Option(help="Request that the candidate belongs to.")],
+    dgd_name: Annotated[str | None, typer.Option(help="Name of the deployment; by default made of the request's.")] = None,
+    materialization: Annotated[  # noqa: FBT002
+        bool, typer.Option("--materialization", help="Print where each evaluated value stands instead.")
+    ] = False,
+    output: Annotated[Format, typer.Option("-o", "--output", help="How to print it.")] = Format.YAML,
+) -> None:
+    """Render a candidate through its version-bound template, and read the result back before it is printed.
+
+    Example: dgdr render out/candidates/best.yaml --request examples/qwen3-32b.yaml
+    """
+    with border():
+        from dgdr_api.canonical import sha256_hex
+        from dgdr_api.identity import dgd_name_problems, safe_dgd_name
+        from dgdr_cli.requests import admitted
+        from dgdr_publisher.rendering import evaluated_from_document, render_candidate
+
+        asked = admitted(request)
+        meta = asked.request.metadata
+        evaluated = evaluated_from_document(read_mapping(candidate))
+        point = sha256_hex(evaluated.candidate.model_dump(mode="json"), 16)
+        name = dgd_name or safe_dgd_name(meta.name, point, meta.namespace)
+        problems = dgd_name_problems(meta.namespace, name, [])
+        if problems:
+            fail(WRONG_INPUT, "--dgd-name: " + "; ".join(problems))
+        rendered = render_candidate(evaluated, asked.spec, name, meta.namespace)
+        if not materialization:
+            write_data(rendered.dgd, Format.JSON if output is Format.JSON else Format.YAML)
+            return
+        rows = [row.model_dump(mode="json", exclude_none=True) for row in rendered.materialization]
+        if output is not Format.TEXT:
+            write_data(rows, output)
+            return
+        from dgdr_cli.tables import console, print_table
+
+        print_table(
+            "Where each evaluated value stands",
+            [("parameter", False), ("value", False), ("destination or reason", False)],
+            [[row["parameter"], str(row["value"]), row.get("destination") or row["reason"]] for row in rows],
+            console(),
+        )

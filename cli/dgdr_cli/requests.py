@@ -1,0 +1,62 @@
+"""From a request file to what engine and publisher take: admitted, with the command line's changes in it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dgdr_cli.documents import read_mapping
+from dgdr_cli.exits import WRONG_INPUT, fail
+
+if TYPE_CHECKING:
+    from dgdr_api.request import DynamoGraphDeploymentRequest
+    from dgdr_api.run import RunSpec
+    from dgdr_api.terms import Backend
+    from dgdr_api.versions import Chain
+
+
+@dataclass(frozen=True)
+class Admitted:
+    """A request that may run."""
+
+    request: "DynamoGraphDeploymentRequest"
+    spec: "RunSpec"
+    """Its spec with every default explicit."""
+    chains: "dict[Backend, Chain]"
+    """Version chain of each backend."""
+
+
+def admitted(path: Path, changes: Mapping[tuple[str, ...], Any] | None = None) -> Admitted:
+    """Read and admit a request; ends with exit 2 where it may not run.
+
+    Args:
+        path: file of the request.
+        changes: values by path below ``spec``, e.g. ``("search", "fidelity")``, that the command line sets.
+
+    Raises:
+        InvalidRequest: the file is no valid request.
+    """
+    from dgdr_api.admission import Rejected, admit
+    from dgdr_api.parse import request_of
+
+    document = dict(read_mapping(path))
+    for place, value in (changes or {}).items():
+        document = _with(document, ("spec", *place), value)
+    request = request_of(document)
+    verdict = admit(request)
+    if isinstance(verdict, Rejected):
+        fail(
+            WRONG_INPUT,
+            f"the request is not accepted ({verdict.reason.name})\n"
+            + "\n".join(f"  {each.field}: {each.message}" for each in verdict.rejections),
+        )
+    return Admitted(request, verdict.spec, {chain.backend: chain for chain in verdict.chains})
+
+
+def _with(document: dict[str, Any], place: tuple[str, ...], value: Any) -> dict[str, Any]:  # noqa: ANN401 - any JSON
+    """The document with one value set; where the way is blocked by another type it stays for the parser to refuse."""
+    first, *rest = place
+    if not rest:
+        return {**document, first: value}
+    below = document.get(first, {})
+    return {**document, first: _with(below, tuple(rest), value)} if isinstance(below, dict) else document

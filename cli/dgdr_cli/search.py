@@ -1,0 +1,112 @@
+"""`dgdr search`: a whole search on a laptop; engine and publisher joined in one process."""
+
+import enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dgdr_cli.documents import Format, write_data
+from dgdr_cli.exits import HONEST_NO, INTERRUPTED, OK, border
+
+if TYPE_CHECKING:
+    from dgdr_api.run import DynamoGraphDeploymentRun
+    from dgdr_cli.requests import Admitted
+    from dgdr_publisher.publisher import Publisher
+
+ATTEMPT = "laptop"
+
+
+class FidelityName(enum.StrEnum):
+    """How closely candidates are evaluated."""
+
+    REPLAY = "replay"
+    STATIC = "static"
+
+
+def search(
+    request: Annotated[Path, typer.Argument(help="Request file; - reads standard input.")],
+    out: Annotated[Path, typer.Option(help="Directory for the results.")],
+    fidelity: Annotated[FidelityName | None, typer.Option(help="Overrides search.fidelity.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Overrides search.parameters.sweep.seed.")] = None,
+    parallel: Annotated[
+        int | None, typer.Option(min=1, help="Overrides search.budget.parallelEvaluations.")
+    ] = None,
+    max_duration: Annotated[str | None, typer.Option(help="Overrides search.budget.maxDuration, e.g. 90s.")] = None,
+    resume: Annotated[  # noqa: FBT002
+        bool, typer.Option("--resume", help="Go on with the same request in a directory that holds its results.")
+    ] = False,
+    force: Annotated[  # noqa: FBT002
+        bool, typer.Option("--force", help="Replace the results of an earlier search; other files stay.")
+    ] = False,
+    output: Annotated[Format, typer.Option("-o", "--output", help="text shows tables; json or yaml the run.")] = Format.TEXT,
+) -> None:
+    """Search without a cluster; the results are files.
+
+    DIR gets run.yaml (the run with its status), candidates/*.yaml, dgd.yaml (the best, ready for kubectl apply) with
+    dgd.mapping.yaml (where each evaluated value stands), points.parquet and events.ndjson.
+
+    Exit 0: candidates found. 2: the input is wrong. 3: unsupported, or nothing feasible. 4: failed. 130: interrupted,
+    results so far kept.
+
+    Example: dgdr search examples/qwen3-32b.yaml --out out
+    """
+    with border():
+        from dgdr_cli.output_directory import prepare
+        from dgdr_cli.requests import admitted
+
+        asked = admitted(request, _changes(fidelity, seed, parallel, max_duration))
+        prepare(out, asked, resume=resume, force=force)
+        run, published = _search(asked, out)
+        if output is Format.TEXT:
+            from dgdr_cli.summary import print_summary
+
+            print_summary(published, out)
+        else:
+            from dgdr_api.base import wire
+
+            write_data(wire(run), output)
+        raise typer.Exit(_exit_code(run))
+
+
+def _changes(
+    fidelity: FidelityName | None, seed: int | None, parallel: int | None, max_duration: str | None
+) -> dict[tuple[str, ...], Any]:
+    """What the command line sets in the request's spec."""
+    given = {
+        ("search", "fidelity"): None if fidelity is None else fidelity.value,
+        ("search", "parameters", "sweep", "seed"): seed,
+        ("search", "budget", "parallelEvaluations"): parallel,
+        ("search", "budget", "maxDuration"): max_duration,
+    }
+    return {place: value for place, value in given.items() if value is not None}
+
+
+def _search(asked: "Admitted", out: Path) -> "tuple[DynamoGraphDeploymentRun, Publisher]":
+    """Run the engine into a publisher; an interrupt keeps what is known."""
+    from dgdr_api.run_object import run_of
+    from dgdr_cli.clock import now
+    from dgdr_cli.progress import SearchBar
+    from dgdr_job.main import EventWriter, sweep
+    from dgdr_publisher.directory import DirectoryStore
+    from dgdr_publisher.publisher import Publisher
+    from dgdr_publisher.resources import run_identity
+
+    run = run_of(asked.request, asked.spec)
+    publisher = Publisher(run, DirectoryStore(out), now)
+    writer = EventWriter(publisher.handle, attempt=ATTEMPT, run_uid=run_identity(run).uid, now=now)
+    with SearchBar() as bar:
+        try:
+            sweep(asked.spec, writer, progress=bar.update)
+        except KeyboardInterrupt:
+            publisher.interrupt("interrupted from the keyboard")
+    return run.model_copy(update={"status": publisher.status}), publisher
+
+
+def _exit_code(run: "DynamoGraphDeploymentRun") -> int:
+    status = run.status
+    if status is None or status.outcome is None:
+        raise RuntimeError("the search ended without an outcome")
+    if status.outcome.reason == "Cancelled":
+        return INTERRUPTED
+    return OK if status.candidate_refs else HONEST_NO

@@ -1,0 +1,39 @@
+"""`dgdr verify`: whether a DynamoGraphDeployment is what was evaluated."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dgdr_cli.documents import Format, read_mapping, write_data
+from dgdr_cli.exits import HONEST_NO, border
+
+
+def verify(
+    dgd: Annotated[Path, typer.Argument(help="DynamoGraphDeployment file.")],
+    candidate: Annotated[Path, typer.Argument(help="Candidate file.")],
+    request: Annotated[
+        Path | None, typer.Option(help="Request of the candidate: images, nodes and model files are compared too.")
+    ] = None,
+    output: Annotated[Format, typer.Option("-o", "--output", help="How to print it.")] = Format.TEXT,
+) -> None:
+    """Read a deployment back and compare it with a candidate. Exit 3 where they differ.
+
+    Example: dgdr verify out/dgd.yaml out/candidates/best.yaml
+    """
+    with border():
+        from dgdr_cli.requests import admitted
+        from dgdr_publisher.rendering import evaluated_from_document, verify_dgd
+
+        evaluated = evaluated_from_document(read_mapping(candidate))
+        spec = None if request is None else admitted(request).spec
+        differences = verify_dgd(read_mapping(dgd), evaluated, spec)
+        if output is not Format.TEXT:
+            write_data([str(difference) for difference in differences], output)
+        elif differences:
+            sys.stdout.write("".join(f"{difference}\n" for difference in differences))
+        else:
+            sys.stdout.write(f"{dgd} is the deployment that {candidate} evaluated\n")
+        if differences:
+            raise typer.Exit(HONEST_NO)

@@ -1,0 +1,85 @@
+"""How big a search is, before running it: what `dgdr space` shows. The names are used by other programs."""
+
+from typing import Any
+
+from dgdr_api.run import RunSpec
+from dgdr_api.terms import Backend
+from dgdr_api.versions import Chain
+
+from dgdr_job.catalog.catalog import Catalog
+from dgdr_job.catalog.errors import Unsupported
+from dgdr_job.search.branches import Branch, branch_name, plan_branch
+from dgdr_job.search.mapper import search_config
+
+NOTE = (
+    "pairs = (prefill shape, workers) x (decode shape, workers), or (agg shape, workers), within the budget; "
+    "pool = pairs x knobs x adapters. A static search finds the best engine limits of each pair by exact matching."
+)
+
+
+def space_report(catalog: Catalog, run: RunSpec, chains: dict[Backend, Chain], *, kv_gated: bool) -> dict[str, Any]:
+    """Sizes of every branch and what each gate removed.
+
+    Args:
+        catalog: source of model facts and KV estimates.
+        run: a run's spec.
+        chains: version chain of each backend.
+        kv_gated: whether shapes without KV room are left out.
+    """
+    config = search_config(run, {backend: chain.performance_data for backend, chain in chains.items()})
+    branches = []
+    for backend in config.search_space.backend:
+        for topology in config.search_space.deployment_mode:
+            try:
+                branch = plan_branch(catalog, config, backend, topology, chains[backend], kv_gated=kv_gated)
+            except Unsupported as error:
+                removed = [{"reason": error.reason.value, "count": 0, "detail": error.message}]
+                branches.append(
+                    {"name": branch_name(backend, topology), "shapes": {}, "pairs": 0, "pool": 0, "removed": removed}
+                )
+            else:
+                branches.append(_branch(branch, kv_gated=kv_gated))
+    return {"branches": branches, "note": NOTE}
+
+
+def _branch(branch: Branch, *, kv_gated: bool) -> dict[str, Any]:
+    return {
+        "name": branch.name,
+        "shapes": {role.kind: len(role.gated.kept) for role in branch.roles},
+        "pairs": branch.pairs,
+        "pool": branch.pool,
+        "removed": [*_illegal(branch), *([_gated(branch)] if kv_gated else [])],
+        "shapeLabels": {role.kind: [shape.label for shape in role.gated.kept] for role in branch.roles},
+        "knobs": {
+            role.kind: {
+                "maxNumBatchedTokens": list(role.knobs.max_num_batched_tokens),
+                "maxNumSeqs": list(role.knobs.max_num_seqs),
+                "blockSize": list(role.knobs.block_size),
+                "enablePrefixCaching": list(role.knobs.enable_prefix_caching),
+            }
+            for role in branch.roles
+        },
+    }
+
+
+def _illegal(branch: Branch) -> list[dict[str, Any]]:
+    """Shapes that model or backend cannot have, one entry per role."""
+    return [
+        {
+            "reason": "backend_topology",
+            "count": len(role.shapes.refused),
+            "detail": f"{role.kind} shapes: " + "; ".join(f"{each.shape.label}: {each.reason}" for each in role.shapes.refused),
+        }
+        for role in branch.roles
+        if role.shapes.refused
+    ]
+
+
+def _gated(branch: Branch) -> dict[str, Any]:
+    """Pairs that the KV gate removed, with the numbers of each shape."""
+    details = [f"{role.kind} {out.detail}" for role in branch.roles for out in role.gated.removed]
+    return {
+        "reason": "kv_capacity",
+        "count": branch.ungated_pairs - branch.pairs,
+        "detail": "; ".join(details) or f"every shape holds {branch.max_sequence_tokens:,} tokens per rank",
+    }

@@ -1,0 +1,44 @@
+"""Every evaluated point as one columnar table."""
+
+import io
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dgdr_api.events import Evaluations
+
+
+def point_columns(batches: Sequence[Evaluations], publication: Mapping[str, str]) -> dict[str, list[Any]]:
+    """The columns of all points, in the order of the events.
+
+    Text columns branch, id, status, reason, detail, summary, publication; integers used_gpus; floats
+    ``metrics.<name>`` and ``objectives.<name>``, None where a point has no such value.
+    """
+    columns: dict[str, list[Any]] = {
+        "branch": [batch.branch for batch in batches for _ in batch.id],
+        "id": [point for batch in batches for point in batch.id],
+        "status": [status for batch in batches for status in batch.status],
+        "reason": [reason for batch in batches for reason in batch.reason],
+        "detail": [detail for batch in batches for detail in batch.detail],
+        "used_gpus": [gpus for batch in batches for gpus in batch.used_gpus],
+        "summary": [summary for batch in batches for summary in batch.summary],
+    }
+    columns["publication"] = [publication.get(point) for point in columns["id"]]
+    for group in ("metrics", "objectives"):
+        for name in sorted({name for batch in batches for name in getattr(batch, group)}):
+            columns[f"{group}.{name}"] = [
+                value for batch in batches for value in getattr(batch, group).get(name, (None,) * len(batch.id))
+            ]
+    return columns
+
+
+def parquet_bytes(batches: Sequence[Evaluations], publication: Mapping[str, str]) -> bytes:
+    """The points as a Parquet file. Equal points are equal bytes."""
+    import pyarrow as pa  # noqa: PLC0415 - 140 ms that only the end of a search needs
+    import pyarrow.parquet as pq  # noqa: PLC0415 - as above
+
+    columns = point_columns(batches, publication)
+    kinds = {"used_gpus": pa.int64()}
+    fields = [(name, kinds.get(name, pa.float64() if "." in name else pa.string())) for name in columns]
+    sink = io.BytesIO()
+    pq.write_table(pa.table(columns, schema=pa.schema(fields)), sink, compression="zstd")
+    return sink.getvalue()
