@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/uv pip install --quiet --verify-hashes --compile-bytecode --no-build-isolation -c requirements.lock
 INPUTS := pyproject.toml requirements.lock
 
-.PHONY: demo test check format bench lock crds clean
+.PHONY: demo test check format bench picture lock crds clean
 .DELETE_ON_ERROR:
 
 ## The main job on real data: the best ways to serve Qwen3-32B on 16 H200 GPUs, in out/.
@@ -36,6 +36,9 @@ format: $(VENV)/.dev
 ## Speed and memory beside aiconfigurator, on this machine.
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/run.py
+
+picture: $(VENV)/.dev
+	$(BIN)/python docs/picture.py
 
 crds: $(VENV)/.dev
 	$(BIN)/python -m dgdr_api.crd --write

@@ -4,6 +4,7 @@ Each policy looks at one thing and yields rejections, or nothing. The first poli
 policy may rely on all before it having been silent.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -13,13 +14,15 @@ from dgdr_api.canonical import canonical_json
 from dgdr_api.defaults import run_spec
 from dgdr_api.errors import Problem, UnknownSku, VersionChainBroken
 from dgdr_api.free_form import dgd_problems, job_problems, size_problem
-from dgdr_api.images import can_swap, image_for, parse_tag, tag_of
+from dgdr_api.images import IMAGE_NAMES, can_swap, component_of, image_for, parse_tag, tag_of
 from dgdr_api.reasons import Reason
 from dgdr_api.request import DynamoGraphDeploymentRequest, SearchSpec
 from dgdr_api.run import RunSpec
 from dgdr_api.skus import resolve_sku
 from dgdr_api.versions import Chain, resolve_chain
 
+_LABEL_NAME = re.compile(r"([a-z0-9][-a-z0-9.]{0,252}/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+_LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 MAX_RUN_SPEC_BYTES = 200 * 1024
 """The run's spec reaches the search Job as an annotation; all annotations of an object share 256 KiB."""
 
@@ -135,6 +138,14 @@ def _nodes_are_found(spec: SearchSpec) -> Iterator[Rejection]:
             )
 
 
+def _labels_are_labels(spec: SearchSpec) -> Iterator[Rejection]:
+    for sku, labels in spec.hardware.gpu.node_selector.items():
+        for name, value in labels.items():
+            if not (_LABEL_NAME.fullmatch(name) and _LABEL_VALUE.fullmatch(value)):
+                field = f"spec.hardware.gpu.nodeSelector.{sku}"
+                yield Rejection(reasons.INVALID_SPEC, field, f"{name}: {value} can be no label of a node")
+
+
 def _priced(spec: SearchSpec) -> Iterator[Rejection]:
     if "throughputPerCost" not in spec.objective.named_metrics:
         return
@@ -155,21 +166,16 @@ def _runtime_is_known(spec: SearchSpec) -> Iterator[Rejection]:
             "spec.runtime.versionOverride",
             f"is required: image {image} has {found}; give the Dynamo version that it carries, e.g. 1.4.2",
         )
-    for backend in spec.backends:
-        if not can_swap(image) and len(spec.backends) > 1:
-            yield Rejection(
-                reasons.INVALID_SPEC,
-                "spec.runtime.image",
-                f"{image} does not tell the images of several backends: it must end in vllm-runtime, sglang-runtime or "
-                "tensorrtllm-runtime with a tag; else ask for one backend",
-            )
-            return
-        if can_swap(image) and len(spec.backends) == 1 and image_for(image, backend) != image:
-            yield Rejection(
-                reasons.INVALID_SPEC,
-                "spec.runtime.image",
-                f"{image} is the runtime of another backend than {backend}; its image is {image_for(image, backend)}",
-            )
+    wanted = {IMAGE_NAMES[backend] for backend in spec.backends}
+    component = component_of(image)
+    own_name = component not in IMAGE_NAMES.values()
+    if not can_swap(image) and wanted != {component} and not (own_name and len(spec.backends) == 1):
+        yield Rejection(
+            reasons.INVALID_SPEC,
+            "spec.runtime.image",
+            f"{image} does not tell the image of {' and '.join(spec.backends)}: give the image of one of them by its "
+            f"tag, ending in {', '.join(sorted(wanted))}, and the last component is swapped",
+        )
 
 
 def _sequences_fit(spec: SearchSpec) -> Iterator[Rejection]:
@@ -238,6 +244,7 @@ POLICIES: tuple[Callable[[SearchSpec], Iterator[Rejection]], ...] = (
     _known_hardware,
     _one_name_per_sku,
     _nodes_are_found,
+    _labels_are_labels,
     _priced,
     _runtime_is_known,
     _sequences_fit,

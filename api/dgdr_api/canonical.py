@@ -3,7 +3,7 @@
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
@@ -22,7 +22,8 @@ def canonical_json(value: object) -> str:
     """JSON with sorted keys, no white space, UTF-8; integral floats as integers, -0 as 0.
 
     Raises:
-        NotCanonicalError: a non-finite number, an integer beyond int64, a key that is no string, or no JSON type.
+        NotCanonicalError: a non-finite number, an integer beyond int64, a text that UTF-8 cannot write, a key that is
+            no string, or no JSON type.
     """
     return json.dumps(_normal(value, ""), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
@@ -34,8 +35,10 @@ def sha256_hex(value: object, digits: int = 64) -> str:
 
 def _normal(value: object, pointer: str) -> object:
     match value:
-        case None | bool() | str():
+        case None | bool():
             return value
+        case str():
+            return _text(value, pointer)
         case int():
             if not INT64_MIN <= value <= INT64_MAX:
                 raise NotCanonicalError(pointer, f"{value} does not fit in 64 bits")
@@ -45,14 +48,26 @@ def _normal(value: object, pointer: str) -> object:
                 raise NotCanonicalError(pointer, f"{value} is not a finite number")
             return _normal(int(value), pointer) if value.is_integer() else value
         case Mapping():
-            for key in value:
-                if not isinstance(key, str):
-                    raise NotCanonicalError(pointer, f"key {key!r} is no string")
-            return {key: _normal(item, f"{pointer}/{_escaped(key)}") for key, item in value.items()}
-        case Sequence():
+            return _object(value, pointer)
+        case list() | tuple():
             return [_normal(item, f"{pointer}/{index}") for index, item in enumerate(value)]
         case _:
             raise NotCanonicalError(pointer, f"{type(value).__name__} is no JSON type")
+
+
+def _object(value: Mapping[object, object], pointer: str) -> dict[str, object]:
+    made: dict[str, object] = {}
+    for key, item in value.items():
+        if not isinstance(key, str):
+            raise NotCanonicalError(pointer, f"key {key!r} is no string")
+        made[_text(key, pointer)] = _normal(item, f"{pointer}/{_escaped(key)}")
+    return made
+
+
+def _text(value: str, pointer: str) -> str:
+    if not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
+        raise NotCanonicalError(pointer, f"{value!r} holds half a surrogate pair, which UTF-8 cannot write")
+    return value
 
 
 def _escaped(key: str) -> str:

@@ -45,24 +45,22 @@ def parse_tag(tag: str) -> tuple[str, str | None] | None:
     return core, (f"{core}-{rest}" if _DEV.fullmatch(rest) else None)
 
 
+def component_of(image: str) -> str:
+    """Return the last path component of an image, without tag and digest."""
+    return image.partition("@")[0].rpartition("/")[2].partition(":")[0]
+
+
 def image_for(image: str, backend: Backend) -> str:
     """Return the runtime image of ``backend``: registry, path and tag stay, the last path component is swapped.
 
-    An image whose last component is no runtime name of ours is returned as it is: a mirror under its own name.
+    An image that `can_swap` denies is returned as it is.
     """
-    name, at, digest = image.partition("@")
-    folder, slash, last = name.rpartition("/")
-    component, colon, tag = last.partition(":")
-    if component not in IMAGE_NAMES.values() or component == IMAGE_NAMES[backend]:
-        return image
-    swapped = f"{folder}{slash}{IMAGE_NAMES[backend]}{colon}{tag}"
-    return swapped if not at else f"{swapped}{at}{digest}"
+    return with_component(image, IMAGE_NAMES[backend]) if can_swap(image) else image
 
 
 def can_swap(image: str) -> bool:
-    """Whether the images of the other backends follow from this one: a known name, and a tag instead of a digest."""
-    name, at, _ = image.partition("@")
-    return not at and name.rpartition("/")[2].partition(":")[0] in IMAGE_NAMES.values()
+    """Whether the images of other backends follow from this one: a name of ours, and a tag instead of a digest."""
+    return "@" not in image and component_of(image) in IMAGE_NAMES.values()
 
 
 def with_component(image: str, component: str) -> str:

@@ -87,7 +87,9 @@ def _words(expected: str) -> str:
 _SENTENCES: Mapping[str, Callable[[Any, Mapping[str, Any]], str]] = MappingProxyType(
     {
         "missing": lambda _, __: "is required",
-        "string_type": _typed("a text; put it in quotes"),
+        "string_type": lambda value, _: (
+            f"must be a text, found {shown(value)}" + ("" if isinstance(value, list | dict) else "; put it in quotes")
+        ),
         "int_type": _typed("a whole number"),
         "int_from_float": _typed("a whole number"),
         "int_parsing_size": _typed("a whole number of at most 64 bits"),

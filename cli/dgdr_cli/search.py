@@ -54,10 +54,12 @@ def search(
     with border():
         from dgdr_cli.output_directory import prepare
         from dgdr_cli.requests import admitted
+        from dgdr_job.main import check
 
         asked = admitted(request, _changes(fidelity, seed, parallel, max_duration))
+        check(asked.spec)
         prepare(out, asked, resume=resume, force=force)
-        run, published = _search(asked, out)
+        run, published = search_into(asked, out)
         if output is Format.TEXT:
             from dgdr_cli.summary import print_summary
 
@@ -82,7 +84,7 @@ def _changes(
     return {place: value for place, value in given.items() if value is not None}
 
 
-def _search(asked: "Admitted", out: Path) -> "tuple[DynamoGraphDeploymentRun, Publisher]":
+def search_into(asked: "Admitted", out: Path) -> "tuple[DynamoGraphDeploymentRun, Publisher]":
     """Run the engine into a publisher; an interrupt keeps what is known."""
     from dgdr_api.run_object import run_of
     from dgdr_cli.clock import now

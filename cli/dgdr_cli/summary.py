@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 MAX_REASONS = 8
 
 
-def print_summary(publisher: "Publisher", out: Path) -> None:
+def print_summary(publisher: "Publisher", out: Path, target: "Console | None" = None) -> None:
     """Print everything that a person wants to know after a search."""
-    target = console()
+    target = target or console()
     status = publisher.status
     _candidates(publisher.candidates, target)
     _refused(publisher.evaluations, target)

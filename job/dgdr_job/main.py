@@ -21,15 +21,16 @@ from dgdr_api.events import (
 from dgdr_api.run import RunSpec
 
 from dgdr_job.catalog.catalog import Catalog
+from dgdr_job.search.features import not_built
+from dgdr_job.search.mapper import search_config
+from dgdr_job.search.resolved import version_chains
 from dgdr_job.search.sweep import Progress, Sweep
 
 
 class EventWriter:
     """Wraps data into numbered events of wire version 1 and passes them on."""
 
-    def __init__(
-        self, send: Callable[[Event], None], *, attempt: str, run_uid: str, now: Callable[[], str]
-    ) -> None:
+    def __init__(self, send: Callable[[Event], None], *, attempt: str, run_uid: str, now: Callable[[], str]) -> None:
         self._send, self._attempt, self._run_uid, self._now = send, attempt, run_uid, now
         self._seq = 0
 
@@ -54,6 +55,18 @@ def _wrap(data: EventData, envelope: dict[str, object]) -> Event:
             return FailedEvent(**envelope, data=data)
         case _:
             return CandidateEvent(**envelope, data=data)
+
+
+def check(run: RunSpec) -> None:
+    """Check what only the engine can check of a run, before anything is started or written.
+
+    Raises:
+        InvalidRequest: search.parameters is wrong.
+        VersionChainBroken: the image binds no performance data; admission refuses this before.
+    """
+    chains = version_chains(run)
+    if not not_built(run):
+        search_config(run, {backend: chain.performance_data for backend, chain in chains.items()})
 
 
 def sweep(

@@ -34,7 +34,8 @@ class Publisher:
     """A state machine over the events of one run.
 
     Before ``search.resolved`` only that event or ``search.failed`` may come; after a terminal event nothing new.
-    An event that was already taken (a repeated one of the same attempt) changes nothing.
+    An event that was already taken (a repeated one of the same attempt) changes nothing. The journal is written
+    first: an event that the store then does not take comes again, and stands in the journal twice.
     """
 
     def __init__(self, run: DynamoGraphDeploymentRun, store: Store, clock: Clock) -> None:

@@ -26,6 +26,7 @@ from dgdr_api.run import (
 )
 
 from dgdr_publisher.candidate_status import score_text, summary
+from dgdr_publisher.errors import EventError
 from dgdr_publisher.selection import Selection
 
 _MAX_CAUSES = 3
@@ -137,7 +138,10 @@ def _supported(coverage: Sequence[TupleCoverage]) -> tuple[Reason, str]:
         return reasons.ALL_TUPLES, f"{len(coverage)} of {len(coverage)} backends and topologies"
     if len(lacking) < len(coverage):
         return reasons.SOME_TUPLES, f"{len(coverage) - len(lacking)} of {len(coverage)}; {text}"
-    return reasons.reason_named(reasons.SUPPORTED, lacking[0].reason), text
+    try:
+        return reasons.reason_named(reasons.SUPPORTED, lacking[0].reason), text
+    except KeyError as error:
+        raise EventError(f"search.resolved: coverage[].reason: {error.args[0]}") from error
 
 
 def _bound(versions: Sequence[VersionLink]) -> tuple[Reason, str]:

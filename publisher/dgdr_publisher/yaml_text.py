@@ -22,7 +22,7 @@ class _Dumper(yaml.SafeDumper):
 
 def _string(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
     plain = _PLAIN.fullmatch(text) is not None and text.lower() not in _READ_AS_OTHERS
-    style: Literal["'"] | None = None if plain else "'"
+    style: Literal["'", '"'] | None = None if plain else "'" if text.isprintable() else '"'
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 

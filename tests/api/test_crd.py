@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import BaseModel
-
 from dgdr_api.crd import RESOURCES, NotStructuralError, Resource, crd, file_names, main, structural
+from pydantic import BaseModel
 
 CRDS = Path(__file__).resolve().parents[2] / "crds"
 FREE_FORM = {

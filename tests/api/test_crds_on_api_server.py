@@ -7,10 +7,17 @@ from typing import Any
 
 import pytest
 import yaml
+from dgdr_api.base import wire
+from dgdr_api.canonical import canonical_json
+from dgdr_api.defaults import run_spec
+from dgdr_api.identity import input_hash
+from dgdr_api.parse import request_of
+from dgdr_api.run import RunSpec
 
 from tests.api.invalid_objects import INVALID, Invalid
 from tests.api.objects import DGD_SPEC, candidate, changed, minimal_request, request, run
 from tests.api.test_worst_case_status import worst_run_status
+from tests.api.valid_objects import VALID
 from tests.controlplane.kubectl import Kubectl
 
 CRDS = Path(__file__).resolve().parents[2] / "crds"
@@ -47,6 +54,21 @@ def test_invalid_objects_are_refused_with_field_and_message(cluster: Kubectl, in
 @pytest.mark.parametrize("made", [minimal_request(), run(), candidate()], ids=["request", "run", "candidate"])
 def test_minimal_objects_come_back_unchanged(create: Create, made: dict[str, Any]) -> None:
     assert create(made)["spec"] == made["spec"]
+
+
+@pytest.mark.parametrize("name", VALID)
+def test_a_valid_object_near_a_rule_is_stored_as_it_is(create: Create, name: str) -> None:
+    assert create(VALID[name])["spec"] == VALID[name]["spec"]
+
+
+@pytest.mark.parametrize("name", VALID)
+def test_a_defaulted_run_is_stored_with_its_hash(create: Create, name: str) -> None:
+    spec = run_spec(request_of(VALID[name]).spec, sweeper_image="example.org/sweeper:1")
+
+    stored = create(run() | {"spec": wire(spec)})["spec"]
+
+    assert canonical_json(stored) == canonical_json(wire(spec))
+    assert input_hash(RunSpec.model_validate(stored)) == input_hash(spec)
 
 
 def test_free_form_parts_are_kept(create: Create) -> None:

@@ -1,13 +1,13 @@
 from typing import Any
 
 import pytest
-
 from dgdr_api.base import wire
 from dgdr_api.defaults import run_spec
 from dgdr_api.errors import UnknownSku
 from dgdr_api.identity import input_hash
 from dgdr_api.parse import request_of
 from dgdr_api.run import RunSpec
+
 from tests.api.objects import request
 
 

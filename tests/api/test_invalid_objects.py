@@ -3,13 +3,16 @@
 from collections.abc import Iterator
 
 import pytest
+from dgdr_api.base import wire
 from dgdr_api.crd import RESOURCES, crd
+from dgdr_api.defaults import run_spec
 from dgdr_api.errors import InvalidRequest
 from dgdr_api.parse import request_of
 from dgdr_api.rules import VALIDATIONS
+from dgdr_api.run import RunSpec
 
 from tests.api.invalid_objects import INVALID, RULES, Invalid
-from tests.api.objects import minimal_request
+from tests.api.valid_objects import VALID
 
 
 @pytest.mark.parametrize("invalid", INVALID, ids=lambda invalid: f"{invalid.id}-{invalid.field}")
@@ -22,8 +25,16 @@ def test_is_refused_with_field_and_message(invalid: Invalid) -> None:
     assert len(said) == 1, str(refused.value)
 
 
-def test_the_minimal_request_is_valid() -> None:
-    assert request_of(minimal_request()).spec.hardware.gpu.budget == 16
+@pytest.mark.parametrize("name", VALID)
+def test_a_valid_object_near_a_rule_is_accepted(name: str) -> None:
+    assert wire(request_of(VALID[name]), given_only=True) == VALID[name]
+
+
+@pytest.mark.parametrize("name", VALID)
+def test_what_a_rule_accepts_it_accepts_with_every_default_explicit(name: str) -> None:
+    spec = run_spec(request_of(VALID[name]).spec)
+
+    assert run_spec(RunSpec.model_validate(wire(spec))) == spec
 
 
 def test_every_rule_of_the_request_has_an_invalid_object() -> None:

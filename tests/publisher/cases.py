@@ -47,6 +47,16 @@ CASES: dict[str, tuple[EvaluatedCandidate, RunSpec]] = {
         ),
         spec("sglang", "0.5.14"),
     ),
+    "vllm_agg_mirror_without_version": (
+        evaluated(role("agg", workers=2)),
+        spec(
+            runtime={
+                "image": "registry.local/mirror/vllm-runtime:stable",
+                "versionOverride": "1.4.1",
+                "performanceDataVersion": {"vllm": "0.24.0"},
+            }
+        ),
+    ),
     "vllm_disagg_two_skus": (
         evaluated(role("prefill", sku="h100_sxm"), role("decode", {"tp": 2}, workers=2)),
         spec(gpu={"prefillSku": "h100_sxm", "nodeSelector": {"h200_sxm": {"pool": "on"}}}),

@@ -93,7 +93,11 @@ def role(
 
 
 def evaluated(
-    *roles: dict[str, Any], model: str = MODEL, score: float = 100.0, name: str | None = None, **spec: Any  # noqa: ANN401
+    *roles: dict[str, Any],
+    model: str = MODEL,
+    score: float = 100.0,
+    name: str | None = None,
+    **spec: Any,  # noqa: ANN401
 ) -> EvaluatedCandidate:
     """A candidate of these roles; ``spec`` sets further fields of its ReplaySpec."""
     topology = "agg" if roles[0]["kind"] == "agg" else "disagg"

@@ -6,20 +6,22 @@ of these, and least counts never cost more and stay within every cap; below the 
 the cheapest total that can be reached. Source: engine.md section 6; `reference` is the specification, by trying all.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from dgdr_job.matching.arrays import TIE, Floats, Goal, Ints
+from dgdr_job.matching.matched import Matched, best_of_each, concatenate, enumerate_counts, least_workers
 from dgdr_job.space.limits import Limits
 
-CHUNK_POINTS = 2_000_000
-"""Points held in memory at once (about 150 MB of columns)."""
+CHUNK_POINTS = 500_000
+"""Points held in memory at once (about 100 MB with everything that is computed on the way)."""
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """One entry per pair of a prefill row and a decode row. Rates are requests per second of one worker."""
+    """One entry per pair of a prefill row and a decode row. Rates are requests per second of one worker, finite."""
 
     prefill_rate: Floats
     prefill_gpus: Ints
@@ -35,75 +37,34 @@ class Pairs:
     def __len__(self) -> int:
         return len(self.prefill_rate)
 
-
-@dataclass(frozen=True)
-class Matched:
-    """Deployments: the index of the pair, worker counts, GPUs, and the rate served in requests per second."""
-
-    pair: Ints
-    prefill_workers: Ints
-    decode_workers: Ints
-    gpus: Ints
-    rate: Floats
-
-    def take(self, rows: Ints) -> "Matched":
-        """The deployments at these positions."""
-        return Matched(
-            self.pair[rows], self.prefill_workers[rows], self.decode_workers[rows], self.gpus[rows], self.rate[rows]
-        )
+    def take(self, rows: Ints) -> "Pairs":
+        """The pairs at these positions."""
+        return Pairs(**{name: getattr(self, name)[rows] for name in self.__dataclass_fields__})
 
 
 def best_deployments(pairs: Pairs, limits: Limits, goal: Goal) -> Matched:
-    """The best deployment of each pair that has one; ties: fewer GPUs, fewer decode, fewer prefill workers."""
-    return _concatenate([best_of_each(points, goal) for points in _chunks(pairs, limits)])
+    """The best deployment of each pair that has one.
 
-
-def all_deployments(pairs: Pairs, limits: Limits) -> Matched:
-    """Every deployment of each pair that no other of the same pair equals or beats in both rate and GPUs, and some more.
-
-    A superset of the frontier: whatever is non-dominated in metrics that depend on the rows, the rate and the GPUs
-    is among them.
+    Ties: fewer GPUs, then the higher rate, then fewer decode, then fewer prefill workers.
     """
-    return _concatenate(list(_chunks(pairs, limits)))
+    return concatenate([best_of_each(points, goal) for points in all_deployments(pairs, limits)])
 
 
-def replicas(rate: Floats, gpus: Ints, most: Ints) -> Matched:
-    """Every count 1..most of each row of a topology with one role; prefill_workers is 0, decode_workers the count.
+def all_deployments(pairs: Pairs, limits: Limits) -> Iterator[Matched]:
+    """Every deployment that no other of the same pair equals or beats in both rate and GPUs, and some more.
 
-    Args:
-        rate: requests per second of one worker.
-        gpus: GPUs of one worker.
-        most: largest count of the row, 0 where it has none.
+    A superset of the frontier: whatever is non-dominated in metrics that depend on the rows, the rate and the GPUs is
+    among them. All deployments of one pair come in one chunk.
     """
-    row, count = _enumerate(np.arange(len(rate)), most)
-    return Matched(row, np.zeros_like(count), count, gpus[row] * count, rate[row] * count)
-
-
-def best_of_each(points: Matched, goal: Goal) -> Matched:
-    """The best deployment of each pair: highest value within the tie, then fewer GPUs, decode, prefill workers."""
-    if points.pair.size == 0:
-        return points
-    by_pair = points.take(np.argsort(points.pair, kind="stable"))
-    value = _value(by_pair, goal)
-    start = np.flatnonzero(np.diff(by_pair.pair, prepend=-1))
-    top = np.repeat(np.maximum.reduceat(value, start), np.diff(np.append(start, len(value))))
-    tied = by_pair.take(np.flatnonzero(value >= top * (1 - TIE)))
-    order = np.lexsort((tied.prefill_workers, tied.decode_workers, tied.gpus, tied.pair))
-    return tied.take(order[np.flatnonzero(np.diff(tied.pair[order], prepend=-1))])
-
-
-def _chunks(pairs: Pairs, limits: Limits) -> "list[Matched]":
     most_p, most_d = _most_workers(pairs, limits)
     points_of_pair = np.where((most_p >= 1) & (most_d >= 1), most_p + most_d + 1, 0)
     ends = np.cumsum(points_of_pair)
-    chunks = []
     start = 0
     while start < len(pairs):
         done = ends[start - 1] if start else 0
         stop = max(int(np.searchsorted(ends, done + CHUNK_POINTS, side="right")), start + 1)
-        chunks.append(_points(pairs, np.arange(start, stop), most_p, most_d, limits))
+        yield _points(pairs, np.arange(start, stop), most_p, most_d, limits)
         start = stop
-    return chunks
 
 
 def _most_workers(pairs: Pairs, limits: Limits) -> tuple[Ints, Ints]:
@@ -124,19 +85,18 @@ def _most_workers(pairs: Pairs, limits: Limits) -> tuple[Ints, Ints]:
 def _points(pairs: Pairs, index: Ints, most_p: Ints, most_d: Ints, limits: Limits) -> Matched:
     """The break points of the pairs at ``index`` that keep within the limits."""
     index = index[(most_p[index] >= 1) & (most_d[index] >= 1)]
-    of_p, count_p = _enumerate(index, most_p[index])
-    of_d, count_d = _enumerate(index, most_d[index])
-    load = np.minimum(pairs.offered_rate[index], np.finfo(np.float64).max)
-    has_load = np.isfinite(pairs.offered_rate[index])
-    pair = np.concatenate([of_p, of_d, index[has_load]])
+    of_p, count_p = enumerate_counts(index, np.ones_like(index), most_p[index])
+    of_d, count_d = enumerate_counts(index, np.ones_like(index), most_d[index])
+    loaded = index[np.isfinite(pairs.offered_rate[index])]
+    pair = np.concatenate([of_p, of_d, loaded])
     rate = np.concatenate(
-        [pairs.prefill_rate[of_p] * count_p, pairs.decode_rate[of_d] * count_d, load[has_load]]
+        [pairs.prefill_rate[of_p] * count_p, pairs.decode_rate[of_d] * count_d, pairs.offered_rate[loaded]]
     )
     rate = np.minimum(rate, pairs.offered_rate[pair])
     rate = np.maximum(rate, np.minimum(pairs.needed_rate[pair], pairs.offered_rate[pair]))
-    p = _least_workers(rate, pairs.prefill_rate[pair])
-    d = np.maximum(_least_workers(rate, pairs.decode_rate[pair]), pairs.least_decode_workers[pair])
-    p, d = _pad(p, d, pair, pairs, most_p, most_d, limits)
+    p = least_workers(rate, pairs.prefill_rate[pair])
+    d = np.maximum(least_workers(rate, pairs.decode_rate[pair]), pairs.least_decode_workers[pair])
+    p, d = _pad(p, d, pairs.take(pair), (most_p[pair], most_d[pair]), limits)
     gpus = p * pairs.prefill_gpus[pair] + d * pairs.decode_gpus[pair]
     capacity = np.minimum(pairs.prefill_rate[pair] * p, pairs.decode_rate[pair] * d)
     fits = (
@@ -150,66 +110,30 @@ def _points(pairs: Pairs, index: Ints, most_p: Ints, most_d: Ints, limits: Limit
     return Matched(pair[fits], p[fits], d[fits], gpus[fits], served[fits])
 
 
-def _enumerate(index: Ints, counts: Ints) -> tuple[Ints, Ints]:
-    """For each index its counts 1..n, flattened: (index repeated, count)."""
-    repeated = np.repeat(index, counts)
-    starts = np.repeat(np.cumsum(counts) - counts, counts)
-    return repeated, np.arange(len(repeated), dtype=np.int64) - starts + 1
+def _pad(p: Ints, d: Ints, pairs: Pairs, most: tuple[Ints, Ints], limits: Limits) -> tuple[Ints, Ints]:
+    """Counts raised to the cheapest total of at least the least budget; ties: fewer decode workers.
 
-
-def _least_workers(rate: Floats, of_one: Floats) -> Ints:
-    """Least count whose rate reaches ``rate`` (within the tie), at least 1; the rounding of the quotient is mended."""
-    target = rate * (1 - TIE)
-    count = np.maximum(np.ceil(target / of_one), 1.0)
-    count = np.where((count > 1) & (of_one * (count - 1) >= target), count - 1, count)
-    count = np.where(of_one * count < target, count + 1, count)
-    return count.astype(np.int64)
-
-
-def _pad(
-    p: Ints, d: Ints, pair: Ints, pairs: Pairs, most_p: Ints, most_d: Ints, limits: Limits
-) -> tuple[Ints, Ints]:
-    """Counts raised to the cheapest total of at least the least budget; ties: fewer decode workers."""
-    g_p, g_d = pairs.prefill_gpus[pair], pairs.decode_gpus[pair]
-    short = np.flatnonzero((p * g_p + d * g_d < limits.min_gpu_budget) & (p <= most_p[pair]) & (d <= most_d[pair]))
+    Totals repeat when as many decode workers are added as a prefill worker has GPUs, so as many steps show them all;
+    the first step is the least that leaves no more to prefill workers than their cap. All columns have one entry per
+    point.
+    """
+    total = p * pairs.prefill_gpus + d * pairs.decode_gpus
+    short = np.flatnonzero((total < limits.min_gpu_budget) & (p <= most[0]) & (d <= most[1]))
     if short.size == 0:
         return p, d
+    g_p, g_d, cap_p, cap_d = pairs.prefill_gpus[short], pairs.decode_gpus[short], most[0][short], most[1][short]
+    base_p = p[short]
+    first_d = np.maximum(d[short], -(-(limits.min_gpu_budget - cap_p * g_p) // g_d))
     best_total = np.full(short.size, np.iinfo(np.int64).max)
-    best_p, best_d = p[short].copy(), d[short].copy()
-    base_p, base_d, g_p, g_d = p[short], d[short], g_p[short], g_d[short]
-    for extra in range(int((most_d[pair[short]] - base_d).max()) + 1):
-        more_d = base_d + extra
-        lacking = limits.min_gpu_budget - more_d * g_d
-        more_p = np.maximum(base_p, -(-lacking // g_p))
+    best_p, best_d = base_p.copy(), d[short].copy()
+    for step in range(int(g_p.max())):
+        more_d = first_d + step
+        more_p = np.maximum(base_p, -(-(limits.min_gpu_budget - more_d * g_d) // g_p))
         total = more_p * g_p + more_d * g_d
-        legal = (more_d <= most_d[pair[short]]) & (more_p <= most_p[pair[short]]) & (total <= limits.gpu_budget)
-        better = legal & (total < best_total)
+        better = (more_d <= cap_d) & (more_p <= cap_p) & (total <= limits.gpu_budget) & (total < best_total)
         best_total = np.where(better, total, best_total)
         best_p = np.where(better, more_p, best_p)
         best_d = np.where(better, more_d, best_d)
     padded_p, padded_d = p.copy(), d.copy()
     padded_p[short], padded_d[short] = best_p, best_d
     return padded_p, padded_d
-
-
-def _value(points: Matched, goal: Goal) -> Floats:
-    match goal:
-        case "rate_per_gpu":
-            return points.rate / points.gpus
-        case "rate":
-            return points.rate
-        case "fewest_gpus":
-            return np.zeros(len(points.rate))
-
-
-def _concatenate(parts: list[Matched]) -> Matched:
-    if not parts:
-        empty = np.empty(0, dtype=np.int64)
-        return Matched(empty, empty, empty, empty, np.empty(0))
-    return Matched(
-        np.concatenate([part.pair for part in parts]),
-        np.concatenate([part.prefill_workers for part in parts]),
-        np.concatenate([part.decode_workers for part in parts]),
-        np.concatenate([part.gpus for part in parts]),
-        np.concatenate([part.rate for part in parts]),
-    )

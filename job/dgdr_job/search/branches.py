@@ -52,12 +52,12 @@ class Branch:
     @property
     def pairs(self) -> int:
         """Deployments within the budget, knobs aside."""
-        return self._pairs(*(role.gated.kept for role in self.roles))
+        return self.pairs_of(*(role.gated.kept for role in self.roles))
 
     @property
     def ungated_pairs(self) -> int:
         """The same before the KV gate."""
-        return self._pairs(*(role.shapes.legal for role in self.roles))
+        return self.pairs_of(*(role.shapes.legal for role in self.roles))
 
     @property
     def pool(self) -> int:
@@ -67,7 +67,8 @@ class Branch:
             pool *= role.knobs.combinations
         return pool
 
-    def _pairs(self, *shapes: tuple[Shape, ...]) -> int:
+    def pairs_of(self, *shapes: tuple[Shape, ...]) -> int:
+        """Deployments of these shapes of each role within the limits, knobs aside."""
         if self.topology == "agg":
             return agg_pairs(shapes[0], self.limits)
         return disagg_pairs(shapes[0], shapes[1], self.limits)
@@ -95,8 +96,9 @@ def max_sequence_tokens(config: SmartSearchConfig) -> int:
     return config.search_space.context_length or config.workload.isl + config.workload.osl
 
 
-def knobs_of(space: SearchSpace, kind: RoleKind, backend: Backend) -> RoleKnobs:
+def knobs_of(config: SmartSearchConfig, kind: RoleKind, backend: Backend) -> RoleKnobs:
     """The listed engine limits of a role."""
+    space = config.search_space
     fraction = getattr(space, f"{kind}_gpu_memory_utilization")
     return RoleKnobs(
         max_num_batched_tokens=tuple(sorted(getattr(space, f"{kind}_max_num_batched_tokens"))),
@@ -104,6 +106,7 @@ def knobs_of(space: SearchSpace, kind: RoleKind, backend: Backend) -> RoleKnobs:
         block_size=getattr(space, f"{kind}_block_size") or (DEFAULT_BLOCK_SIZE[backend],),
         enable_prefix_caching=getattr(space, f"{kind}_enable_prefix_caching"),
         memory_fraction=(fraction,),
+        static_batched_tokens=config.rate_matching.agg_ctx_tokens if kind == "agg" else (),
     )
 
 
@@ -119,13 +122,15 @@ def plan_branch(
     """Enumerate and gate the shapes of every role.
 
     Raises:
-        Unsupported: unknown model, no data, no legal shape, no shape within the budget, or none with KV room.
+        Unsupported: unknown model, a request longer than the model's context, no data, no legal shape, no shape
+            within the budget, or none with KV room.
     """
     space = config.search_space
     model = catalog.model(space.model_name)
     bound = max_sequence_tokens(config)
+    _check_context(config, model, bound)
     roles = tuple(
-        _plan_role(catalog, space, kind, backend, chain, model, bound if kv_gated else None)
+        _plan_role(catalog, config, kind, backend, chain, model=model, bound=bound if kv_gated else None)
         for kind in ROLES_OF_TOPOLOGY[topology]
     )
     branch = Branch(backend, topology, model, roles, limits_of(space), bound)
@@ -135,15 +140,17 @@ def plan_branch(
 
 def _plan_role(
     catalog: Catalog,
-    space: SearchSpace,
+    config: SmartSearchConfig,
     kind: RoleKind,
     backend: Backend,
     chain: Chain,
+    *,
     model: ModelFacts,
     bound: int | None,
 ) -> RolePlan:
+    space = config.search_space
     identity = PerfIdentity(space.model_name, space.hardware_sku, backend, chain.performance_data)
-    knobs = knobs_of(space, kind, backend)
+    knobs = knobs_of(config, kind, backend)
     shapes = role_shapes(
         model,
         backend,
@@ -162,6 +169,20 @@ def _plan_role(
             Reason.NO_KV_FEASIBLE_SHAPE, f"{kind} of {space.model_name} on {space.hardware_sku}: {largest.detail}"
         )
     return RolePlan(kind, identity, chain, knobs, shapes, gated)
+
+
+def _check_context(config: SmartSearchConfig, model: ModelFacts, bound: int) -> None:
+    """Refuse sequences that the model was not made for: an engine does not start with such a maximum length."""
+    if not model.context_length or bound <= model.context_length:
+        return
+    given = config.search_space.context_length
+    workload = config.workload
+    asked = f"isl {workload.isl:,} + osl {workload.osl:,}" if given is None else "workload.maxSequenceLength"
+    raise Unsupported(
+        Reason.UNSUPPORTED_FEATURE,
+        f"{asked} = {bound:,} tokens, but {config.search_space.model_name} takes sequences of at most "
+        f"{model.context_length:,} tokens (context length of its configuration)",
+    )
 
 
 def _check_budget(branch: Branch) -> None:

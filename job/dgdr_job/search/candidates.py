@@ -1,6 +1,6 @@
-"""From a point to the candidate that is deployed and the ReplaySpec that was scored: one of each, from the same rows."""
+"""From a point to the candidate that is deployed and the ReplaySpec that was scored: both from the same rows."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dgdr_api.candidate import Candidate, EvaluatedCandidate, Evaluation, RoleMemory
@@ -20,11 +20,13 @@ from dgdr_api.terms import Metric
 
 from dgdr_job.catalog.catalog import Catalog
 from dgdr_job.catalog.wheel import wheel_version
-from dgdr_job.matching.arrays import Floats
+from dgdr_job.matching.arrays import Floats, Ints
 from dgdr_job.search.branches import Branch, RolePlan
 from dgdr_job.search.config import SmartSearchConfig
+from dgdr_job.search.mapper import generated_load
 from dgdr_job.search.points import Points
 from dgdr_job.search.preflight import mean_shares
+from dgdr_job.search.refused import RefusedRow
 from dgdr_job.search.role_table import RoleTable
 
 
@@ -38,6 +40,25 @@ class BranchResult:
     points: Points
     columns: dict[str, Floats]
     objectives: dict[Metric, Floats]
+    refused: tuple[RefusedRow, ...] = ()
+    """Deployments that are not feasible."""
+
+    @property
+    def shape_ids(self) -> list[Ints]:
+        """Index of the shape of each role in its table, per point."""
+        rows = [self.points.decode_row]
+        if self.branch.topology == "disagg":
+            rows.insert(0, self.points.prefill_row)
+        return [table.shape[row] for table, row in zip(self.tables, rows, strict=True)]
+
+    def take(self, rows: Ints) -> "BranchResult":
+        """The result with the points at these positions only."""
+        return replace(
+            self,
+            points=self.points.take(rows),
+            columns={name: values[rows] for name, values in self.columns.items()},
+            objectives={name: values[rows] for name, values in self.objectives.items()},
+        )
 
     def roles_of(self, point: int) -> list[tuple[RolePlan, RoleTable, int, int]]:
         """(plan, table, row, workers) of each role of a point."""
@@ -74,11 +95,12 @@ class BranchResult:
 
 
 def evaluated_candidate(
-    catalog: Catalog, run: RunSpec, config: SmartSearchConfig, result: BranchResult, point: int, score: float
+    catalog: Catalog, run: RunSpec, config: SmartSearchConfig, result: BranchResult, point: int, *, score: float
 ) -> EvaluatedCandidate:
     """Build the candidate of a point, with the ReplaySpec that its numbers belong to."""
     roles = tuple(
-        _role(catalog, result.branch, plan, table, row, workers) for plan, table, row, workers in result.roles_of(point)
+        _role(catalog, result.branch, plan, (table, row), workers)
+        for plan, table, row, workers in result.roles_of(point)
     )
     sla = config.goal.sla
     spec = ReplaySpec(
@@ -93,11 +115,12 @@ def evaluated_candidate(
         id=result.point_id(point),
         candidate=Candidate.of_replay_spec(spec, model=run.model_ref.name, parameters=_parameters(run, config)),
         replay_spec=spec,
-        evaluation=_evaluation(catalog, config, result, point, score),
+        evaluation=_evaluation(catalog, config, result, point, score=score),
     )
 
 
-def _role(catalog: Catalog, branch: Branch, plan: RolePlan, table: RoleTable, row: int, workers: int) -> ReplayRole:
+def _role(catalog: Catalog, branch: Branch, plan: RolePlan, at: tuple[RoleTable, int], workers: int) -> ReplayRole:
+    table, row = at
     shape = table.shapes[table.shape[row]].shape
     formats = catalog.quantization(plan.identity)
     quantization = Quantization(
@@ -139,8 +162,7 @@ def _role(catalog: Catalog, branch: Branch, plan: RolePlan, table: RoleTable, ro
 
 
 def _workload(run: RunSpec) -> ReplayStaticWorkload:
-    load = run.workload.static
-    assert load is not None  # noqa: S101 - a trace is refused before (features.py)
+    load = generated_load(run)
     return ReplayStaticWorkload(
         isl=load.isl,
         osl=load.osl,
@@ -172,7 +194,7 @@ def _parameters(run: RunSpec, config: SmartSearchConfig) -> dict[str, Any]:
 
 
 def _evaluation(
-    catalog: Catalog, config: SmartSearchConfig, result: BranchResult, point: int, score: float
+    catalog: Catalog, config: SmartSearchConfig, result: BranchResult, point: int, *, score: float
 ) -> Evaluation:
     roles = result.roles_of(point)
     decode_ms = float(result.points.tpot_ms[point]) * max(config.workload.osl - 1, 1)

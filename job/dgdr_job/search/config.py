@@ -11,12 +11,14 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from dgdr_job.timing.corrections import DEFAULTS, Corrections
 
-Counts = Annotated[tuple[Annotated[int, Field(ge=1, le=2**31 - 1)], ...], Field(min_length=1, max_length=64)]
-Switches = Annotated[tuple[bool, ...], Field(min_length=1, max_length=2)]
-Fraction = Annotated[float, Field(gt=0, lt=1)]
-Positive = Annotated[float, Field(gt=0)]
-Share = Annotated[float, Field(gt=0, le=1)]
-WorkerCount = Annotated[int, Field(ge=1)] | None
+# Numbers are strict: a text or a truth value is never taken for one.
+Count = Annotated[int, Field(strict=True, ge=1, le=2**31 - 1)]
+Counts = Annotated[tuple[Count, ...], Field(min_length=1, max_length=64)]
+Switches = Annotated[tuple[Annotated[bool, Field(strict=True)], ...], Field(min_length=1, max_length=2)]
+Fraction = Annotated[float, Field(strict=True, gt=0, lt=1)]
+Positive = Annotated[float, Field(strict=True, gt=0)]
+Share = Annotated[float, Field(strict=True, gt=0, le=1)]
+WorkerCount = Count | None
 
 
 class ConfigModel(BaseModel):
@@ -109,7 +111,7 @@ class Sweep(ConfigModel):
     """How the search goes about it."""
 
     fidelity: Fidelity = "replay"
-    seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 42
+    seed: Annotated[int, Field(strict=True, ge=0, le=2**63 - 1)] = 42
     max_seconds: Positive | None = None
     """Longest search; what is known then is kept."""
     reserve: Annotated[int, Field(ge=1)] = 20
@@ -121,7 +123,7 @@ class RateMatching(ConfigModel):
 
     prefill_batches: Counts = (1,)
     """Prompts of one prefill pass, per attention data-parallel rank."""
-    agg_ctx_tokens: Annotated[tuple[Annotated[int, Field(ge=1, le=2**31 - 1)], ...], Field(max_length=64)] = ()
+    agg_ctx_tokens: Annotated[tuple[Count, ...], Field(max_length=64)] = ()
     """Prompt tokens of an aggregated pass that are tried besides the listed agg_max_num_batched_tokens; what is
     evaluated is rendered as the token budget. A request that lists no budgets of its own gets
     512, 1024, 2048, 4096, isl and 2 isl."""

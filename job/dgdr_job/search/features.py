@@ -68,7 +68,9 @@ def _router(spec: SearchSpec) -> NotBuilt | None:
         if router.mode != "roundRobin":
             return NotBuilt(f"search.router[{index}].mode", router.mode, "it needs a replay; use roundRobin")
     if len(spec.search.router) > 1:
-        return NotBuilt("search.router", f"{len(spec.search.router)} choices", "a static estimate knows one, roundRobin")
+        return NotBuilt(
+            "search.router", f"{len(spec.search.router)} choices", "a static estimate knows one, roundRobin"
+        )
     return None
 
 
@@ -86,6 +88,14 @@ def _goodput(spec: SearchSpec) -> NotBuilt | None:
     for metric in spec.objective.all_metrics:
         if metric in ("goodput", "goodputPerGpu"):
             return NotBuilt("objective.metric", metric, "it counts requests of a replay; use throughput or minGpus")
+    return None
+
+
+def _one_token(spec: SearchSpec) -> NotBuilt | None:
+    if spec.static_field("osl") == 1 and "throughputPerUser" in spec.objective.all_metrics:
+        why = "with workload.static.osl 1 no token follows the first, so it has no value; choose other metrics"
+        field = "objective.metric" if spec.objective.mode == "optimize" else "objective.metrics"
+        return NotBuilt(field, "throughputPerUser", why)
     return None
 
 
@@ -111,7 +121,9 @@ def _replay_only_workload(spec: SearchSpec) -> NotBuilt | None:
         found = spec.static_field(field)
         if found != value:
             return NotBuilt(
-                f"workload.static.{names[field]}", str(found), f"a static estimate knows {value} only; it needs a replay"
+                f"workload.static.{names[field]}",
+                str(found),
+                f"a static estimate knows {value} only; it needs a replay",
             )
     return None
 
@@ -137,6 +149,7 @@ CHECKS: tuple[Check, ...] = (
     _router,
     _mixed_skus,
     _goodput,
+    _one_token,
     _ratio,
     _replay_only_workload,
     _overrides,

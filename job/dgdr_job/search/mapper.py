@@ -1,20 +1,28 @@
 """From a run's spec to the engine's configuration, with `search.parameters` merged in key by key."""
 
 import difflib
+import json
 from collections.abc import Mapping
 from typing import Any
 
+from dgdr_api.bounds import INT32_MAX
 from dgdr_api.duration import seconds
 from dgdr_api.errors import InvalidRequest, Problem
 from dgdr_api.run import RunSpec
+from dgdr_api.skus import resolve_sku
 from dgdr_api.terms import Backend
+from dgdr_api.workload import StaticWorkload
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
-from dgdr_job.search.config import SmartSearchConfig
+from dgdr_job.search.config import SearchSpace, SmartSearchConfig
 
 OWNER: dict[str, str] = {
     "search_space.model_name": "modelRef.name",
+    "search_space.model_config_path": "modelRef.config",
     "search_space.hardware_sku": "hardware.gpu.sku",
+    "search_space.prefill_hardware_sku": "hardware.gpu.prefillSku",
+    "search_space.decode_hardware_sku": "hardware.gpu.decodeSku",
     "search_space.deployment_mode": "search.topologies",
     "search_space.backend": "backends",
     "search_space.backend_version": "runtime.performanceDataVersion",
@@ -22,10 +30,16 @@ OWNER: dict[str, str] = {
     "search_space.min_gpu_budget": "hardware.gpu.minBudget",
     "search_space.gpus_per_node": "hardware.gpu.perNode",
     "search_space.context_length": "workload.maxSequenceLength",
+    "search_space.encoder": "search.encoder",
     "workload": "workload",
     "goal": "objective",
+    "adapters": "search.router and search.planner",
     "sweep.fidelity": "search.fidelity",
     "sweep.max_seconds": "search.budget.maxDuration",
+    "sweep.max_rounds": "search.budget.maxRounds",
+    "sweep.candidates_per_round": "search.budget.candidatesPerRound",
+    "sweep.parallel_evals": "search.budget.parallelEvaluations",
+    "sweep.max_eval_seconds": "search.budget.maxEvaluationDuration",
     "sweep.reserve": "recommendation.maxCandidates",
 }
 """Engine keys that a typed field of the request owns."""
@@ -34,6 +48,9 @@ FINE_CTX_TOKENS = (512, 1024, 2048, 4096)
 """Small passes keep the time between tokens short: chunked prefill's whole point, so the static estimate tries them."""
 RESERVE_FACTOR = 4
 """Candidates sent for each that is published at most: what cannot be rendered leaves no gap (api.md section 5)."""
+
+SHOWN_CHARACTERS = 80
+"""A wrong value is shown up to here."""
 
 
 def search_config(spec: RunSpec, data_versions: Mapping[Backend, str]) -> SmartSearchConfig:
@@ -47,39 +64,44 @@ def search_config(spec: RunSpec, data_versions: Mapping[Backend, str]) -> SmartS
         InvalidRequest: search.parameters has an unknown key, one that a typed field owns, or a value out of bounds.
     """
     _check_keys(SmartSearchConfig, spec.search.parameters, "")
+    _check_length(spec)
     merged = _merge(_mapped(spec, data_versions), spec.search.parameters)
     try:
         return SmartSearchConfig.model_validate(merged)
     except ValidationError as error:
-        raise InvalidRequest([_problem(detail) for detail in error.errors()]) from error
+        raise InvalidRequest([_problem(detail) for detail in error.errors(include_url=False)]) from error
+
+
+def generated_load(spec: RunSpec) -> StaticWorkload:
+    """The generated workload of a run.
+
+    Raises:
+        InvalidRequest: the run has a trace; `features` refuses that before with the reason.
+    """
+    if spec.workload.static is None:
+        raise InvalidRequest([Problem("workload.static", "is needed: a trace has no static estimate")])
+    return spec.workload.static
 
 
 def _mapped(spec: RunSpec, data_versions: Mapping[Backend, str]) -> dict[str, Any]:
-    gpu, load, objective = spec.hardware.gpu, spec.workload.static, spec.objective
-    assert load is not None  # noqa: S101 - a trace is refused before (features.py)
-    budget = min(gpu.budget, gpu.budget_by_sku.get(gpu.sku, gpu.budget))
+    gpu, load, objective = spec.hardware.gpu, generated_load(spec), spec.objective
     space: dict[str, Any] = {
         "model_name": spec.model_ref.name,
         "hardware_sku": gpu.sku,
         "deployment_mode": spec.search.topologies,
         "backend": spec.backends,
         "backend_version": dict(data_versions),
-        "gpu_budget": budget,
+        "gpu_budget": min(gpu.budget, gpu.budget_by_sku.get(gpu.sku, gpu.budget)),
         "min_gpu_budget": gpu.min_budget or 1,
-        "gpus_per_node": gpu.per_node,
+        "gpus_per_node": gpu.per_node or resolve_sku(gpu.sku).gpus_per_node,
         "context_length": spec.workload.max_sequence_length,
+        **_wide_budgets(load.isl),
     }
-    for kind in ("prefill", "agg"):
-        listed = SmartSearchConfig.model_fields["search_space"].annotation.model_fields[  # type: ignore[union-attr]
-            f"{kind}_max_num_batched_tokens"
-        ].default
-        if load.isl > listed[-1]:
-            space[f"{kind}_max_num_batched_tokens"] = (*listed, 1 << (load.isl - 1).bit_length())
     sla = objective.sla
     own_budgets = "agg_max_num_batched_tokens" in spec.search.parameters.get("search_space", {})
     return {
         "rate_matching": {
-            "agg_ctx_tokens": () if own_budgets else sorted({*FINE_CTX_TOKENS, load.isl, 2 * load.isl}),
+            "agg_ctx_tokens": () if own_budgets else _fine_budgets(load.isl),
         },
         "search_space": space,
         "workload": {
@@ -98,9 +120,31 @@ def _mapped(spec: RunSpec, data_versions: Mapping[Backend, str]) -> dict[str, An
         "sweep": {
             "fidelity": spec.search.fidelity,
             "reserve": RESERVE_FACTOR * spec.recommendation.max_candidates,
-            "max_seconds": None if spec.search.budget.max_duration is None else seconds(spec.search.budget.max_duration),
+            "max_seconds": None
+            if spec.search.budget.max_duration is None
+            else seconds(spec.search.budget.max_duration),
         },
     }
+
+
+def _wide_budgets(isl: int) -> dict[str, tuple[int, ...]]:
+    """Token budgets of prefill and aggregated workers for a prompt beyond the default lists: one more covers it."""
+    defaults = SearchSpace.model_fields
+    lists = {name: defaults[name].default for name in ("prefill_max_num_batched_tokens", "agg_max_num_batched_tokens")}
+    covering = min(1 << (isl - 1).bit_length(), INT32_MAX)
+    return {name: (*listed, covering) for name, listed in lists.items() if isl > listed[-1]}
+
+
+def _fine_budgets(isl: int) -> list[int]:
+    return sorted({*FINE_CTX_TOKENS, isl, min(2 * isl, INT32_MAX)})
+
+
+def _check_length(spec: RunSpec) -> None:
+    load, bound = spec.workload.static, spec.workload.max_sequence_length
+    if load is not None and bound is not None and load.isl + load.osl > bound:
+        needed = f"isl {load.isl:,} + osl {load.osl:,} = {load.isl + load.osl:,}"
+        message = f"is {bound:,}, but {needed}; give at least that"
+        raise InvalidRequest([Problem("workload.maxSequenceLength", message, bound)])
 
 
 def _check_keys(model: type[BaseModel], given: Mapping[str, Any], path: str) -> None:
@@ -115,7 +159,13 @@ def _check_keys(model: type[BaseModel], given: Mapping[str, Any], path: str) -> 
             near = difflib.get_close_matches(key, model.model_fields, n=3)
             known = ", ".join(near or model.model_fields)
             raise InvalidRequest(
-                [Problem(f"search.parameters.{name}", f"is no key of the engine; {'near' if near else 'known'}: {known}", value)]
+                [
+                    Problem(
+                        f"search.parameters.{name}",
+                        f"is no key of the engine; {'near' if near else 'known'}: {known}",
+                        value,
+                    )
+                ]
             )
         part = model.model_fields[key].annotation
         if isinstance(part, type) and issubclass(part, BaseModel):
@@ -132,6 +182,36 @@ def _merge(base: dict[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def _problem(detail: Any) -> Problem:  # noqa: ANN401 - pydantic's ErrorDetails
+BOUND_TEXTS: dict[str, str] = {
+    "greater_than": "must be above {gt}",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than": "must be below {lt}",
+    "less_than_equal": "must be at most {le}",
+    "too_short": "has {actual_length} values, at least {min_length} are needed",
+    "too_long": "has {actual_length} values, at most {max_length} are allowed",
+    "finite_number": "must be a finite number",
+}
+"""Our words for a bound that a value breaks, by pydantic's name of the fault; the braces are the bound itself."""
+TYPE_TEXTS: tuple[tuple[str, str], ...] = (
+    ("int", "must be a whole number"),
+    ("float", "must be a number"),
+    ("bool", "must be true or false"),
+    ("tuple", "must be a list"),
+    ("string", "must be a text"),
+)
+"""Our words for a value of another type, by the start of pydantic's name of the fault."""
+
+
+def _problem(detail: ErrorDetails) -> Problem:
+    """One fault of search.parameters in our own words: where, which bound, what was found."""
+    kind, bounds = detail["type"], detail.get("ctx", {})
+    if kind in BOUND_TEXTS:
+        text = BOUND_TEXTS[kind].format(
+            **{name: f"{bound:g}" if isinstance(bound, float) else bound for name, bound in bounds.items()}
+        )
+    else:
+        text = next((words for start, words in TYPE_TEXTS if kind.startswith(start)), f"is not allowed ({kind})")
     field = ".".join(str(part) for part in detail["loc"])
-    return Problem(f"search.parameters.{field}", detail["msg"][:1].lower() + detail["msg"][1:], detail["input"])
+    found = json.dumps(detail["input"], default=str)
+    shown = found if len(found) <= SHOWN_CHARACTERS else f"{found[:SHOWN_CHARACTERS]}..."
+    return Problem(f"search.parameters.{field}", f"{text}, found {shown}", detail["input"])

@@ -14,7 +14,7 @@ import numpy as np
 from dgdr_job.matching.arrays import TIE, Floats, Ints
 
 Key = Callable[[int], Any]
-"""Sort key of a point by its position in the front: decides between equal points."""
+"""Sort key of a point by its position in the front: decides between equal points, and is asked only for those."""
 
 
 def front(scores: Floats) -> Ints:
@@ -39,15 +39,14 @@ def scaled(scores: Floats) -> Floats:
 
 def knee_product(unit: Floats) -> Floats:
     """Product of the scaled objectives of each point; the greatest is the knee."""
-    return np.prod(unit, axis=1)
+    product: Floats = np.prod(unit, axis=1)
+    return product
 
 
 @dataclass(order=True)
 class _Gain:
     negated: float
-    key: Any
     position: int
-    at_size: int
 
 
 def publication_order(unit: Floats, key: Key, count: int) -> list[int]:
@@ -64,36 +63,41 @@ def publication_order(unit: Floats, key: Key, count: int) -> list[int]:
     chosen = _extremes(unit, key)[:count]
     if len(chosen) < min(count, len(unit)):
         taken = set(chosen)
-        heap = [_Gain(-np.inf, key(i), i, -1) for i in range(len(unit)) if i not in taken]
+        heap = [_Gain(-np.inf, i) for i in range(len(unit)) if i not in taken]
         heapq.heapify(heap)
         while heap and len(chosen) < count:
-            chosen.append(_next(heap, unit, chosen))
+            chosen.append(_next(heap, unit, chosen, key))
     return chosen
 
 
 def _extremes(unit: Floats, key: Key) -> list[int]:
     chosen: list[int] = []
     for column in unit.T:
-        best = min(np.flatnonzero(column == column.max()).tolist(), key=key)
+        best = _first(np.flatnonzero(column == column.max()).tolist(), key)
         if best not in chosen:
             chosen.append(best)
     return chosen
 
 
-def _next(heap: list[_Gain], unit: Floats, chosen: Sequence[int]) -> int:
+def _first(positions: list[int], key: Key) -> int:
+    """The position with the smallest key; a single one needs none."""
+    return min(positions, key=key) if len(positions) > 1 else positions[0]
+
+
+def _next(heap: list[_Gain], unit: Floats, chosen: Sequence[int], key: Key) -> int:
     """Take the point that adds most; gains within the tie go to the smallest key."""
     present = hypervolume(unit[list(chosen)])
     fresh: list[_Gain] = []
     while heap and (not fresh or -heap[0].negated >= max(-gain.negated for gain in fresh) * (1 - TIE)):
         top = heapq.heappop(heap)
         gain = hypervolume(unit[[*chosen, top.position]]) - present
-        fresh.append(_Gain(-gain, top.key, top.position, len(chosen)))
+        fresh.append(_Gain(-gain, top.position))
     most = max(-gain.negated for gain in fresh)
-    best = min((gain for gain in fresh if -gain.negated >= most * (1 - TIE)), key=lambda gain: gain.key)
-    for gain in fresh:
-        if gain is not best:
-            heapq.heappush(heap, gain)
-    return best.position
+    best = _first([each.position for each in fresh if -each.negated >= most * (1 - TIE)], key)
+    for each in fresh:
+        if each.position != best:
+            heapq.heappush(heap, each)
+    return best
 
 
 def hypervolume(unit: Floats) -> float:

@@ -1,14 +1,26 @@
 """Evaluated deployments as columns, and their metrics.
 
-Source of the formulas: engine.md section 6 ("Row") and section 8. Latencies are milliseconds, rates requests per second.
+Source of the formulas: engine.md section 6 ("Row") and section 8. Latencies are milliseconds, rates requests per
+second.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 from dgdr_api.terms import LOWER_IS_BETTER, Metric
 
 from dgdr_job.matching.arrays import TIE, Floats, Ints
+from dgdr_job.search.config import Sla
+
+COLUMN_OF_METRIC: dict[Metric, str] = {
+    "throughput": "outputThroughputTokensPerS",
+    "throughputPerGpu": "outputThroughputTokensPerSPerGpu",
+    "throughputPerUser": "throughputPerUserTokensPerS",
+    "ttft": "ttftMs",
+    "e2eLatency": "e2eMs",
+}
+"""Objectives that are a metric as it stands."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +47,12 @@ class Points:
         """The points at these positions."""
         return Points(**{name: getattr(self, name)[rows] for name in self.__dataclass_fields__})
 
+    def followed_by(self, others: "Points") -> "Points":
+        """These points, then the others."""
+        return Points(
+            **{name: np.concatenate([getattr(self, name), getattr(others, name)]) for name in self.__dataclass_fields__}
+        )
+
 
 def metrics(points: Points, osl: int) -> dict[str, Floats]:
     """Every metric of the points, by the names of the replay report.
@@ -45,7 +63,7 @@ def metrics(points: Points, osl: int) -> dict[str, Floats]:
     result = {
         "ttftMs": points.ttft_ms,
         "tpotMs": points.tpot_ms,
-        "e2eMs": points.ttft_ms + points.tpot_ms * max(osl - 1, 0),
+        "e2eMs": mean_e2e_ms(points.ttft_ms, points.tpot_ms, osl),
         "requestThroughputPerS": points.rate,
         "outputThroughputTokensPerS": tokens,
         "outputThroughputTokensPerSPerGpu": tokens / points.gpus,
@@ -67,23 +85,11 @@ def objective(points: Points, columns: dict[str, Floats], metric: Metric, gpu_co
     Raises:
         KeyError: the metric needs a replay (goodput).
     """
-    match metric:
-        case "throughput":
-            return columns["outputThroughputTokensPerS"]
-        case "throughputPerGpu":
-            return columns["outputThroughputTokensPerSPerGpu"]
-        case "throughputPerUser":
-            return columns["throughputPerUserTokensPerS"]
-        case "throughputPerCost":
-            return columns["outputThroughputTokensPerS"] * 3600.0 / (points.gpus * gpu_cost_per_hour)
-        case "ttft":
-            return columns["ttftMs"]
-        case "e2eLatency":
-            return columns["e2eMs"]
-        case "minGpus":
-            return points.gpus.astype(np.float64)
-        case _:
-            raise KeyError(metric)
+    if metric == "minGpus":
+        return points.gpus.astype(np.float64)
+    if metric == "throughputPerCost":
+        return columns["outputThroughputTokensPerS"] * 3600.0 / (points.gpus * gpu_cost_per_hour)
+    return columns[COLUMN_OF_METRIC[metric]]
 
 
 def score(values: Floats, metric: Metric) -> Floats:
@@ -91,23 +97,39 @@ def score(values: Floats, metric: Metric) -> Floats:
     return -values if metric in LOWER_IS_BETTER else values
 
 
-def rank_order(scores: Floats, gpus: Ints, rate: Floats) -> tuple[Ints, Ints]:
+def keeps_bounds(sla: Sla, ttft_ms: Floats, tpot_ms: Floats, osl: int) -> npt.NDArray[np.bool_]:
+    """Whether each mean keeps every bound, inclusively; a missing number keeps none."""
+    keeps = np.ones(len(ttft_ms), dtype=np.bool_)
+    if sla.ttft_ms is not None:
+        keeps &= ttft_ms <= sla.ttft_ms
+    if sla.itl_ms is not None:
+        keeps &= tpot_ms <= sla.itl_ms
+    if sla.e2e_ms is not None:
+        keeps &= mean_e2e_ms(ttft_ms, tpot_ms, osl) <= sla.e2e_ms
+    return keeps
+
+
+def mean_e2e_ms(ttft_ms: Floats, tpot_ms: Floats, osl: int) -> Floats:
+    """Mean request latency: ttft + tpot * max(osl - 1, 0)."""
+    return ttft_ms + tpot_ms * max(osl - 1, 0)
+
+
+def rank_order(*keys: Floats | Ints) -> tuple[Ints, Ints]:
     """Positions best first, and for each of them the number of its tie.
 
-    Higher score first (equal within 1e-12 relative), then fewer GPUs, then the higher rate. Points that are equal in
-    all three share a tie number; the caller orders them by canonical JSON.
+    Args:
+        keys: columns that decide one after another, lower first; neighbours within 1e-12 relative are equal. Points
+            that are equal in all share a tie number, and keep their order.
     """
-    by_score = np.argsort(-scores, kind="stable")
-    in_order = scores[by_score]
-    group = np.empty(len(scores), dtype=np.int64)
-    group[by_score] = _steps(in_order)
-    order = np.lexsort((-rate, gpus, group))
-    same = (group[order][1:] == group[order][:-1]) & (gpus[order][1:] == gpus[order][:-1])
-    same &= _steps(rate[order])[1:] == _steps(rate[order])[:-1]
-    return order, np.concatenate([[0], np.cumsum(~same)]).astype(np.int64)[: len(order)]
+    group = np.zeros(len(keys[0]), dtype=np.int64)
+    for key in keys:
+        order = np.lexsort((key, group))
+        grows = (np.diff(group[order]) > 0) | _differs(key[order])
+        group[order] = np.concatenate([[0], np.cumsum(grows)])[: len(order)]
+    order = np.argsort(group, kind="stable")
+    return order, group[order]
 
 
-def _steps(values: Floats) -> Ints:
-    """Running number that grows where neighbours differ by more than the tie."""
-    gap = np.abs(np.diff(values)) > TIE * np.maximum(np.abs(values[1:]), np.abs(values[:-1]))
-    return np.concatenate([[0], np.cumsum(gap)]).astype(np.int64)[: len(values)]
+def _differs(values: Floats | Ints) -> npt.NDArray[np.bool_]:
+    """Whether each neighbour differs from the one before by more than the tie."""
+    return np.abs(np.diff(values)) > TIE * np.maximum(np.abs(values[1:]), np.abs(values[:-1]))

@@ -113,7 +113,9 @@ def probe_role(catalog: Catalog, role: RolePlan, workload: Workload) -> Probe:
     for shape in role.gated.kept:
         try:
             prefill = prefill_rows(catalog, role.identity, shape, isl=workload.isl, batches=(1,))
-            decode = decode_rows(catalog, role.identity, shape, isl=workload.isl, osl=max(workload.osl, 2), batches=(1,))
+            decode = decode_rows(
+                catalog, role.identity, shape, isl=workload.isl, osl=max(workload.osl, 2), batches=(1,)
+            )
         except Unsupported as error:
             first = first or error
         else:

@@ -2,17 +2,19 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from itertools import groupby
 
 import numpy as np
-from dgdr_api.canonical import canonical_json
 from dgdr_api.candidate import EvaluatedCandidate
+from dgdr_api.canonical import canonical_json
+from dgdr_api.terms import Metric
 
-from dgdr_job.matching.arrays import Floats
+from dgdr_job.matching.arrays import Floats, Ints
 from dgdr_job.search import pareto
 from dgdr_job.search.candidates import BranchResult
-from dgdr_job.search.config import Goal
-from dgdr_job.search.points import rank_order, score
+from dgdr_job.search.config import Goal, Sla
+from dgdr_job.search.points import keeps_bounds, rank_order, score
 
 Build = Callable[[BranchResult, int, float], EvaluatedCandidate]
 """Builds the candidate of a point of a branch with a score."""
@@ -26,30 +28,53 @@ class Reserve:
     pareto_front: int
     """Size of the front; 0 for one metric."""
 
+    @property
+    def best(self) -> EvaluatedCandidate:
+        """The highest score: the first by one metric, the knee of a front. There must be candidates."""
+        return max(self.candidates, key=lambda candidate: candidate.evaluation.score)
+
+
+def rank_keys(result: BranchResult, metric: Metric, sla: Sla, osl: int) -> list[Floats]:
+    """Columns that rank the points of a branch by one metric, lower first: score, GPUs, throughput.
+
+    For minGpus goodput stands for throughput (bounds that are not strict shape it: a point that misses one has
+    none), and then the lower latency decides (engine.md section 8).
+    """
+    points = result.points
+    keys = [-score(result.objectives[metric], metric), points.gpus.astype(np.float64)]
+    if metric != "minGpus":
+        return [*keys, -points.rate]
+    goodput = np.where(keeps_bounds(sla, points.ttft_ms, points.tpot_ms, osl), points.rate, 0.0)
+    return [*keys, -goodput, result.columns["e2eMs"]]
+
 
 @dataclass(frozen=True)
 class _Merged:
     """The points of all branches: which branch and which point each is."""
 
-    branch: "np.ndarray[tuple[int], np.dtype[np.int64]]"
-    point: "np.ndarray[tuple[int], np.dtype[np.int64]]"
+    branch: Ints
+    point: Ints
     scores: Floats
     """[points, objectives]."""
 
 
-def reserve(results: list[BranchResult], goal: Goal, size: int, build: Build) -> Reserve:
+def reserve(results: list[BranchResult], goal: Goal, osl: int, size: int, build: Build) -> Reserve:
     """Order what was found.
 
     Args:
         results: branches without repeated deployments.
         goal: one metric, or the front over several.
+        osl: output tokens of a request.
         size: candidates wanted.
         build: makes a candidate; also decides ties, by canonical JSON.
     """
     merged = _merge(results, goal)
     if len(merged.point) == 0:
         return Reserve((), 0)
-    return _front(results, merged, size, build) if goal.pareto else _best(results, merged, size, build)
+    if goal.pareto:
+        return _front(results, merged, size, build)
+    keys = [rank_keys(result, goal.metrics[0], goal.sla, osl) for result in results]
+    return _best(results, merged, [np.concatenate(columns) for columns in zip(*keys, strict=True)], size, build)
 
 
 def _merge(results: list[BranchResult], goal: Goal) -> _Merged:
@@ -61,17 +86,13 @@ def _merge(results: list[BranchResult], goal: Goal) -> _Merged:
     return _Merged(np.concatenate(branch), np.concatenate(point), np.concatenate(scores))
 
 
-def _best(results: list[BranchResult], merged: _Merged, size: int, build: Build) -> Reserve:
+def _best(results: list[BranchResult], merged: _Merged, keys: list[Floats], size: int, build: Build) -> Reserve:
     values = merged.scores[:, 0]
-    gpus = np.concatenate([result.points.gpus for result in results])
-    rate = np.concatenate([result.points.rate for result in results])
-    order, tie = rank_order(values, gpus, rate)
+    order, tie = rank_order(*keys)
 
     def candidates() -> Iterator[EvaluatedCandidate]:
         for _, tied in groupby(zip(order.tolist(), tie.tolist(), strict=True), key=lambda entry: entry[1]):
-            made = [
-                build(results[merged.branch[i]], int(merged.point[i]), float(values[i])) for i, _ in tied
-            ]
+            made = [build(results[merged.branch[i]], int(merged.point[i]), float(values[i])) for i, _ in tied]
             yield from sorted(made, key=_canonical) if len(made) > 1 else made
 
     return Reserve(tuple(candidate for candidate, _ in zip(candidates(), range(size), strict=False)), 0)
@@ -83,13 +104,14 @@ def _front(results: list[BranchResult], merged: _Merged, size: int, build: Build
     positions = fewest_first[pareto.front(merged.scores[fewest_first])]
     unit = pareto.scaled(merged.scores[positions])
     knee = pareto.knee_product(unit)
-    made = [
-        build(results[merged.branch[i]], int(merged.point[i]), float(product))
-        for i, product in zip(positions.tolist(), knee.tolist(), strict=True)
-    ]
-    keys = [_canonical(candidate) for candidate in made]
-    order = pareto.publication_order(unit, keys.__getitem__, size)
-    return Reserve(tuple(made[i] for i in order), len(positions))
+
+    @cache
+    def made(index: int) -> EvaluatedCandidate:
+        at = positions[index]
+        return build(results[merged.branch[at]], int(merged.point[at]), float(knee[index]))
+
+    order = pareto.publication_order(unit, lambda index: _canonical(made(index)), size)
+    return Reserve(tuple(made(index) for index in order), len(positions))
 
 
 def _canonical(candidate: EvaluatedCandidate) -> str:

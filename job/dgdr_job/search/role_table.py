@@ -1,28 +1,22 @@
 """All rows of one role over all its shapes, as columns: what one worker does at each batch.
 
-Source of rates and corrections: engine.md section 6.
+Source of rates and corrections: engine.md section 6. What a shape's rows are is in `role_rows`.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from dgdr_api.shape import Shape
-from dgdr_api.terms import RoleKind
+from dgdr_api.terms import PointStatus, ReasonCategory, RoleKind
 
 from dgdr_job.catalog.catalog import Catalog
-from dgdr_job.catalog.errors import Unsupported
-from dgdr_job.catalog.identity import PerfIdentity
-from dgdr_job.catalog.kv import KvEstimate
-from dgdr_job.catalog.provenance import SourceShares
+from dgdr_job.catalog.errors import Reason, Unsupported
 from dgdr_job.matching.arrays import Floats, Ints
 from dgdr_job.search.config import RateMatching, Workload
-from dgdr_job.space.gate import kv_estimate
-from dgdr_job.space.knobs import RoleKnobs
-from dgdr_job.timing.batches import BATCH_GRID, max_batch
-from dgdr_job.timing.corrections import correct_decode, correct_prefill
-from dgdr_job.timing.plausibility import Plausibility
-from dgdr_job.timing.rows import agg_rows, decode_rows, prefill_rows
+from dgdr_job.search.role_rows import ROWS_OF, NoRow, RoleInput, Rows, ShapeData
 
 
 @dataclass(frozen=True)
@@ -30,17 +24,9 @@ class Skipped:
     """A shape that has no row, with the reason."""
 
     shape: Shape
-    reason: str
+    status: PointStatus
+    reason: ReasonCategory
     detail: str
-
-
-@dataclass(frozen=True)
-class ShapeData:
-    """What is known of one shape of a role besides its rows."""
-
-    shape: Shape
-    shares: SourceShares
-    plausibility: Plausibility
 
 
 @dataclass(frozen=True)
@@ -49,7 +35,9 @@ class RoleTable:
 
     kind: RoleKind
     shapes: tuple[ShapeData, ...]
+    """Shapes with rows."""
     skipped: tuple[Skipped, ...]
+    """Shapes without; those of the role that stand in neither were not reached in time."""
     shape: Ints
     gpus: Ints
     """GPUs of one worker."""
@@ -64,7 +52,7 @@ class RoleTable:
     weights_gib: Floats
     memory_fraction: Floats
     rate: Floats
-    """Requests per second of one worker, after degradation."""
+    """Requests per second of one worker, after degradation; infinite for decode where no token follows the first."""
     ttft_ms: Floats
     """Time to first token as it counts in the topology; 0 for decode."""
     tpot_ms: Floats
@@ -73,51 +61,10 @@ class RoleTable:
     def __len__(self) -> int:
         return len(self.batch)
 
-    def take(self, rows: Ints) -> "RoleTable":
-        """The table with these rows only."""
-        columns = {name: getattr(self, name)[rows] for name in _COLUMNS}
-        return RoleTable(self.kind, self.shapes, self.skipped, **columns)
-
-
-_COLUMNS = (
-    "shape",
-    "gpus",
-    "batch",
-    "slots",
-    "batched_tokens",
-    "kv_tokens",
-    "weights_gib",
-    "memory_fraction",
-    "rate",
-    "ttft_ms",
-    "tpot_ms",
-)
-
-
-@dataclass(frozen=True)
-class RoleInput:
-    """What a role's rows are computed from."""
-
-    kind: RoleKind
-    identity: PerfIdentity
-    shapes: tuple[Shape, ...]
-    """Shapes that passed the KV gate."""
-    knobs: RoleKnobs
-
-
-@dataclass(frozen=True)
-class _Rows:
-    batch: Ints
-    batched_tokens: Ints
-    rate: Floats
-    ttft_ms: Floats
-    tpot_ms: Floats
-    estimates: list[KvEstimate]
-    """KV estimate of each row."""
-
-
-class NoRow(Exception):  # noqa: N818 - a verdict on one shape, not a fault
-    """A shape has no operating point; the text says why."""
+    @property
+    def reached(self) -> tuple[Shape, ...]:
+        """Every shape that was looked at."""
+        return (*(known.shape for known in self.shapes), *(out.shape for out in self.skipped))
 
 
 def role_table(
@@ -125,7 +72,9 @@ def role_table(
     role: RoleInput,
     workload: Workload,
     constants: RateMatching,
+    *,
     progress: Callable[[Shape], None] = lambda _: None,
+    stop: Callable[[], bool] = lambda: False,
 ) -> RoleTable:
     """Compute the rows of a role.
 
@@ -135,146 +84,79 @@ def role_table(
         workload: lengths of the requests.
         constants: corrections of the static estimate.
         progress: told each shape that is done.
+        stop: asked before each shape; once true, the remaining shapes are left out.
     """
-    rows_of = {"prefill": _prefill, "decode": _decode, "agg": _agg}[role.kind]
     known: list[ShapeData] = []
     skipped: list[Skipped] = []
-    columns: dict[str, list[Floats | Ints]] = {name: [] for name in _COLUMNS}
+    parts: list[Rows] = []
     for shape in role.shapes:
+        if stop():
+            break
         try:
-            data, rows = rows_of(catalog, role, shape, workload, constants)
+            data, rows = ROWS_OF[role.kind](catalog, role, shape, workload, constants)
         except Unsupported as error:
-            skipped.append(Skipped(shape, error.reason.value, error.message))
-        except NoRow as error:
-            skipped.append(Skipped(shape, "NoOperatingPoint", str(error)))
+            skipped.append(_unsupported(shape, error))
+        except NoRow as verdict:
+            skipped.append(Skipped(shape, "infeasible", verdict.reason, verdict.detail))
         else:
-            for name, column in _columns(len(known), shape, rows):
-                columns[name].append(column)
             known.append(data)
+            parts.append(rows)
         progress(shape)
-    integers = {"shape", "gpus", "batch", "slots", "batched_tokens", "kv_tokens"}
-    arrays = {
-        name: np.concatenate(parts) if parts else np.empty(0, np.int64 if name in integers else np.float64)
-        for name, parts in columns.items()
-    }
-    return RoleTable(role.kind, tuple(known), tuple(skipped), **arrays)
+    return table_of(role.kind, tuple(known), tuple(skipped), parts)
 
 
-def _columns(index: int, shape: Shape, rows: _Rows) -> Iterator[tuple[str, Floats | Ints]]:
-    count = len(rows.batch)
-    yield "shape", np.full(count, index, dtype=np.int64)
-    yield "gpus", np.full(count, shape.gpus, dtype=np.int64)
-    yield "batch", rows.batch
-    yield "slots", rows.batch * shape.attention_dp
-    yield "batched_tokens", rows.batched_tokens
-    yield "kv_tokens", np.array([estimate.tokens_per_rank for estimate in rows.estimates], dtype=np.int64)
-    yield "weights_gib", np.array([estimate.weights_gib for estimate in rows.estimates])
-    yield "memory_fraction", np.array([estimate.memory_fraction for estimate in rows.estimates])
-    yield "rate", rows.rate
-    yield "ttft_ms", rows.ttft_ms
-    yield "tpot_ms", rows.tpot_ms
+def table_of(
+    kind: RoleKind, shapes: tuple[ShapeData, ...], skipped: tuple[Skipped, ...], parts: list[Rows]
+) -> RoleTable:
+    """One table of the rows of each shape, in the order of the shapes."""
+    counts = [len(rows.batch) for rows in parts]
 
+    def per_shape(values: list[int]) -> Ints:
+        return np.repeat(np.array(values, dtype=np.int64), counts)
 
-def _prefill(
-    catalog: Catalog, role: RoleInput, shape: Shape, workload: Workload, constants: RateMatching
-) -> tuple[ShapeData, _Rows]:
-    """Batch is part of the row; the token budget is the least listed value that covers the batch's prompts."""
-    batches: list[int] = []
-    budgets: list[int] = []
-    estimates: list[KvEstimate] = []
-    for batch in constants.prefill_batches:
-        budget = role.knobs.batched_tokens_for(batch * workload.isl)
-        if budget is None:
-            continue
-        estimate = kv_estimate(catalog, role.identity, shape, budget, role.knobs.memory_fraction[0])
-        if batch * workload.isl <= estimate.tokens_per_rank:
-            batches.append(batch)
-            budgets.append(budget)
-            estimates.append(estimate)
-    if not batches:
-        raise NoRow(
-            f"no listed token budget ({', '.join(map(str, role.knobs.max_num_batched_tokens))}) "
-            f"with its KV cache holds a prefill pass of {workload.isl} tokens"
-        )
-    rows = prefill_rows(catalog, role.identity, shape, isl=workload.isl, batches=batches)
-    rates = correct_prefill(
-        rows.batch, rows.latency_ms, ranks=shape.attention_dp * shape.pp, corrections=constants.corrections
-    )
-    return ShapeData(shape, rows.shares, rows.plausibility), _Rows(
-        batch=rows.batch,
-        batched_tokens=np.array(budgets, dtype=np.int64),
-        rate=rates.requests_per_s * constants.prefill_rate,
-        ttft_ms=rates.ttft_ms,
-        tpot_ms=np.zeros(len(batches)),
-        estimates=estimates,
+    def joined(name: str, dtype: type) -> npt.NDArray[Any]:
+        return np.concatenate([np.empty(0, dtype=dtype), *(getattr(rows, name) for rows in parts)])
+
+    batch = joined("batch", np.int64)
+    estimates = [estimate for rows in parts for estimate in rows.estimates]
+    return RoleTable(
+        kind=kind,
+        shapes=shapes,
+        skipped=skipped,
+        shape=per_shape(list(range(len(parts)))),
+        gpus=per_shape([known.shape.gpus for known in shapes]),
+        batch=batch,
+        slots=batch * per_shape([known.shape.attention_dp for known in shapes]),
+        batched_tokens=joined("batched_tokens", np.int64),
+        kv_tokens=np.array([estimate.tokens_per_rank for estimate in estimates], dtype=np.int64),
+        weights_gib=np.array([estimate.weights_gib for estimate in estimates], dtype=np.float64),
+        memory_fraction=np.array([estimate.memory_fraction for estimate in estimates], dtype=np.float64),
+        rate=joined("rate", np.float64),
+        ttft_ms=joined("ttft_ms", np.float64),
+        tpot_ms=joined("tpot_ms", np.float64),
     )
 
 
-def _decode(
-    catalog: Catalog, role: RoleInput, shape: Shape, workload: Workload, constants: RateMatching
-) -> tuple[ShapeData, _Rows]:
-    budget = role.knobs.max_num_batched_tokens[0]
-    estimate = kv_estimate(catalog, role.identity, shape, budget, role.knobs.memory_fraction[0])
-    limit = min(max_batch(estimate.tokens_per_rank, workload.isl + workload.osl), budget)
-    batches = [batch for batch in BATCH_GRID if batch <= limit]
-    if not batches:
-        raise NoRow(_no_request(estimate, workload))
-    rows = decode_rows(catalog, role.identity, shape, isl=workload.isl, osl=workload.osl, batches=batches)
-    rates = correct_decode(
-        rows.batch,
-        rows.decode_total_ms,
-        osl=workload.osl,
-        ranks=shape.attention_dp * shape.pp,
-        corrections=constants.corrections,
-    )
-    return ShapeData(shape, rows.shares, rows.plausibility), _Rows(
-        batch=rows.batch,
-        batched_tokens=np.full(len(batches), budget, dtype=np.int64),
-        rate=rates.requests_per_s * constants.decode_rate,
-        ttft_ms=np.zeros(len(batches)),
-        tpot_ms=rates.tpot_ms,
-        estimates=[estimate] * len(batches),
-    )
+def valid_rows(table: RoleTable, osl: int) -> npt.NDArray[np.bool_]:
+    """Whether each row's rate and latencies are positive finite numbers: nothing else may ever be ranked.
+
+    Args:
+        table: rows of a role.
+        osl: output tokens; with one there is no decode time, and decoding has no end to its rate.
+    """
+    one_token = osl == 1
+    valid = np.isfinite(table.ttft_ms) & np.isfinite(table.tpot_ms)
+    valid &= (table.rate > 0) & (np.isfinite(table.rate) | (one_token and table.kind == "decode"))
+    if table.kind != "decode":
+        valid &= table.ttft_ms > 0
+    if table.kind != "prefill":
+        valid &= (table.tpot_ms >= 0) if one_token else (table.tpot_ms > 0)
+    return valid
 
 
-def _agg(
-    catalog: Catalog, role: RoleInput, shape: Shape, workload: Workload, constants: RateMatching
-) -> tuple[ShapeData, _Rows]:
-    limits: dict[int, int] = {}
-    by_budget: dict[int, KvEstimate] = {}
-    budgets_tried = sorted({*role.knobs.max_num_batched_tokens, *constants.agg_ctx_tokens})
-    for budget in budgets_tried:
-        by_budget[budget] = kv_estimate(catalog, role.identity, shape, budget, role.knobs.memory_fraction[0])
-        limits[budget] = max_batch(by_budget[budget].tokens_per_rank, workload.isl + workload.osl)
-    batches = [batch for batch in BATCH_GRID if batch <= max(limits.values())]
-    if not batches:
-        raise NoRow(_no_request(by_budget[budgets_tried[0]], workload))
-    rows = agg_rows(
-        catalog,
-        role.identity,
-        shape,
-        isl=workload.isl,
-        osl=workload.osl,
-        batches=batches,
-        ctx_tokens=budgets_tried,
-    )
-    fits = np.array(
-        [batch <= limits[int(ctx)] for batch, ctx in zip(rows.batch, rows.ctx_tokens, strict=True)], dtype=np.bool_
-    )
-    if not fits.any():
-        raise NoRow(f"no batch fills a pass of {min(limits)} tokens with prompts of {workload.isl} tokens")
-    budgets = rows.ctx_tokens[fits]
-    return ShapeData(shape, rows.shares, rows.plausibility), _Rows(
-        batch=rows.batch[fits],
-        batched_tokens=budgets,
-        rate=rows.requests_per_s[fits],
-        ttft_ms=rows.ttft_ms[fits],
-        tpot_ms=rows.tpot_ms[fits],
-        estimates=[by_budget[int(budget)] for budget in budgets],
-    )
-
-
-def _no_request(estimate: KvEstimate, workload: Workload) -> str:
-    return (
-        f"{estimate.tokens_per_rank:,} KV tokens per rank hold no request of {workload.isl} + {workload.osl} tokens"
-    )
+def _unsupported(shape: Shape, error: Unsupported) -> Skipped:
+    """Data that is missing makes a shape unsupported; a latency that is no positive number is a failed evaluation."""
+    text = f"{error.reason}: {error.message}"
+    if error.reason is Reason.INVALID_DATA:
+        return Skipped(shape, "failed", "invalid_metrics", text)
+    return Skipped(shape, "unsupported", "no_samples", text)

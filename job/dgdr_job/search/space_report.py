@@ -68,7 +68,8 @@ def _illegal(branch: Branch) -> list[dict[str, Any]]:
         {
             "reason": "backend_topology",
             "count": len(role.shapes.refused),
-            "detail": f"{role.kind} shapes: " + "; ".join(f"{each.shape.label}: {each.reason}" for each in role.shapes.refused),
+            "detail": f"{role.kind} shapes: "
+            + "; ".join(f"{each.shape.label}: {each.reason}" for each in role.shapes.refused),
         }
         for role in branch.roles
         if role.shapes.refused

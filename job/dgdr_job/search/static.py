@@ -1,43 +1,22 @@
 """The static estimate of one branch: every shape, the best rows and worker counts of each, by exact matching.
 
-Source: engine.md section 6. Bounds are inclusive. A concurrency needs as many slots and brings at most
-C / (ttft + tpot * (osl - 1)) requests per second; a request rate must be reached and brings no more than itself.
+Source: engine.md section 6.
 """
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from dgdr_api.shape import Shape
-from dgdr_api.terms import Metric
 
-from dgdr_job.matching.arrays import TIE, Floats, Goal, Ints
-from dgdr_job.matching.match import Matched, Pairs, all_deployments, best_deployments, best_of_each, replicas
-from dgdr_job.search.config import Sla, Workload
-from dgdr_job.search.points import Points
-from dgdr_job.search.role_table import RoleTable
-from dgdr_job.space.limits import Limits
-
-GOAL_OF_METRIC: dict[Metric, Goal] = {
-    "throughput": "rate",
-    "throughputPerGpu": "rate_per_gpu",
-    "throughputPerCost": "rate_per_gpu",
-    "throughputPerUser": "fewest_gpus",
-    "ttft": "fewest_gpus",
-    "e2eLatency": "fewest_gpus",
-    "minGpus": "fewest_gpus",
-}
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """Deployments of one shape, or pair of shapes, of which none is feasible."""
-
-    shapes: tuple[Shape, ...]
-    """Shape of each role, in the order of the topology."""
-    reason: str
-    """``sla_constraint``, ``load_constraint`` or ``gpu_budget``."""
-    detail: str
-    """The numbers."""
+from dgdr_job.matching.arrays import Floats, Goal, Ints
+from dgdr_job.matching.match import Pairs, all_deployments, best_deployments
+from dgdr_job.matching.matched import Matched
+from dgdr_job.matching.replicas import Rows, all_replicas, best_replicas
+from dgdr_job.search import pareto
+from dgdr_job.search.points import Points, metrics, objective, score
+from dgdr_job.search.question import Question
+from dgdr_job.search.refusals import Refusal, agg_refusals, disagg_refusals, invalid_refusals
+from dgdr_job.search.role_table import RoleTable, valid_rows
 
 
 @dataclass(frozen=True)
@@ -48,28 +27,6 @@ class Evaluated:
     refusals: tuple[Refusal, ...]
 
 
-@dataclass(frozen=True)
-class Question:
-    """What is asked of every branch alike."""
-
-    workload: Workload
-    sla: Sla
-    limits: Limits
-    metrics: tuple[Metric, ...]
-    pareto: bool
-
-    @property
-    def goal(self) -> Goal | None:
-        """What worker counts are chosen for; None: every count on the frontier of rate and GPUs is wanted."""
-        if not self.pareto:
-            return GOAL_OF_METRIC[self.metrics[0]]
-        return None if {"throughput", "minGpus"} & set(self.metrics) else "rate_per_gpu"
-
-    def e2e_ms(self, ttft_ms: Floats, tpot_ms: Floats) -> Floats:
-        """Mean request latency in milliseconds."""
-        return ttft_ms + tpot_ms * max(self.workload.osl - 1, 0)
-
-
 def evaluate_disagg(prefill: RoleTable, decode: RoleTable, question: Question) -> Evaluated:
     """Deployments of prefill and decode workers.
 
@@ -78,46 +35,34 @@ def evaluate_disagg(prefill: RoleTable, decode: RoleTable, question: Question) -
         decode: rows of decode workers.
         question: load, bounds, limits and objective.
     """
-    sla = question.sla
-    p, d = (grid.ravel() for grid in np.meshgrid(np.arange(len(prefill)), np.arange(len(decode)), indexing="ij"))
+    osl, limits = question.workload.osl, question.limits
+    valid_p, valid_d = valid_rows(prefill, osl), valid_rows(decode, osl)
+    p, d = (grid.ravel() for grid in np.meshgrid(np.flatnonzero(valid_p), np.flatnonzero(valid_d), indexing="ij"))
+    kept = np.flatnonzero(question.meets(prefill.ttft_ms[p], decode.tpot_ms[d]))
+    p, d = p[kept], d[kept]
     ttft, tpot = prefill.ttft_ms[p], decode.tpot_ms[d]
-    meets = _meets(sla, question, ttft, tpot)
-    kept = np.flatnonzero(meets)
-    p, d, ttft, tpot = p[kept], d[kept], ttft[kept], tpot[kept]
-    slots = decode.slots[d]
-    least, offered, needed = _load(question, ttft, tpot, slots)
+    least, offered, needed = question.load(ttft, tpot, decode.slots[d])
+    rate_p, rate_d = prefill.rate[p], decode.rate[d]
     pairs = Pairs(
-        prefill_rate=prefill.rate[p],
+        prefill_rate=rate_p,
         prefill_gpus=prefill.gpus[p],
-        decode_rate=np.minimum(decode.rate[d], np.finfo(np.float64).max / 65_536),
+        # Decoding without an end to its rate never binds: one worker serves what all prefill workers can.
+        decode_rate=np.where(np.isfinite(rate_d), rate_d, rate_p * limits.gpu_budget),
         decode_gpus=decode.gpus[d],
         least_decode_workers=least,
         offered_rate=offered,
         needed_rate=needed,
     )
-    goal = question.goal
-    found = all_deployments(pairs, question.limits) if goal is None else best_deployments(
-        pairs, question.limits, goal
+    points = _search(
+        question,
+        lambda goal: best_deployments(pairs, limits, goal),
+        lambda: all_deployments(pairs, limits),
+        lambda found: _points(found, p, d, ttft, tpot),
     )
-    points = _points(found, p, d, ttft, tpot)
-    served = set(zip(prefill.shape[points.prefill_row].tolist(), decode.shape[points.decode_row].tolist(), strict=True))
-    meeting = set(zip(prefill.shape[p].tolist(), decode.shape[d].tolist(), strict=True))
-    refusals = tuple(
-        Refusal(
-            (a.shape, b.shape),
-            *_why_not(
-                question,
-                (i, j) in meeting,
-                prefill.ttft_ms[prefill.shape == i],
-                decode.tpot_ms[decode.shape == j],
-                a.shape.gpus + b.shape.gpus,
-            ),
-        )
-        for i, a in enumerate(prefill.shapes)
-        for j, b in enumerate(decode.shapes)
-        if (i, j) not in served
+    refusals = disagg_refusals(
+        prefill, decode, question, valid=(valid_p, valid_d), pairs=pairs, rows=(p, d), points=points
     )
-    return Evaluated(points, refusals)
+    return Evaluated(points, (*refusals, *invalid_refusals(prefill, valid_p), *invalid_refusals(decode, valid_d)))
 
 
 def evaluate_agg(table: RoleTable, question: Question) -> Evaluated:
@@ -127,44 +72,20 @@ def evaluate_agg(table: RoleTable, question: Question) -> Evaluated:
         table: rows of aggregated workers.
         question: load, bounds, limits and objective.
     """
-    rows = np.flatnonzero(_meets(question.sla, question, table.ttft_ms, table.tpot_ms))
-    ttft, tpot = table.ttft_ms[rows], table.tpot_ms[rows]
-    limits = question.limits
-    least, offered, needed = _load(question, ttft, tpot, table.slots[rows])
-    found = replicas(table.rate[rows], table.gpus[rows], limits.gpu_budget // table.gpus[rows])
-    fits = (
-        (found.decode_workers >= least[found.pair])
-        & (found.gpus >= limits.min_gpu_budget)
-        & (found.rate >= needed[found.pair] * (1 - TIE))
+    valid = valid_rows(table, question.workload.osl)
+    kept = np.flatnonzero(valid)
+    kept = kept[question.meets(table.ttft_ms[kept], table.tpot_ms[kept])]
+    ttft, tpot = table.ttft_ms[kept], table.tpot_ms[kept]
+    least, offered, needed = question.load(ttft, tpot, table.slots[kept])
+    rows = Rows(table.rate[kept], table.gpus[kept], least, offered, needed)
+    points = _search(
+        question,
+        lambda goal: best_replicas(rows, question.limits, goal),
+        lambda: all_replicas(rows, question.limits),
+        lambda found: _points(found, np.full(len(kept), -1), kept, ttft, tpot),
     )
-    found = found.take(np.flatnonzero(fits))
-    found = Matched(
-        found.pair,
-        found.prefill_workers,
-        found.decode_workers,
-        found.gpus,
-        np.minimum(found.rate, offered[found.pair]),
-    )
-    if question.goal is not None:
-        found = best_of_each(found, question.goal)
-    points = _points(found, np.full(len(rows), -1), rows, ttft, tpot)
-    served = set(table.shape[points.decode_row].tolist())
-    meeting = set(table.shape[rows].tolist())
-    refusals = tuple(
-        Refusal(
-            (data.shape,),
-            *_why_not(
-                question,
-                i in meeting,
-                table.ttft_ms[table.shape == i],
-                table.tpot_ms[table.shape == i],
-                data.shape.gpus,
-            ),
-        )
-        for i, data in enumerate(table.shapes)
-        if i not in served
-    )
-    return Evaluated(points, refusals)
+    refusals = agg_refusals(table, question, valid=valid, kept=kept, points=points)
+    return Evaluated(points, (*refusals, *invalid_refusals(table, valid)))
 
 
 def best_row_of_each_deployment(points: Points, shape_ids: list[Ints], order: Ints) -> Ints:
@@ -180,6 +101,35 @@ def best_row_of_each_deployment(points: Points, shape_ids: list[Ints], order: In
     return order[np.sort(first)]
 
 
+def _search(
+    question: Question,
+    best: Callable[[Goal], Matched],
+    every: Callable[[], Iterator[Matched]],
+    points_of: Callable[[Matched], Points],
+) -> Points:
+    """The best counts of each pair of rows; where there is no one best, the most per GPU and the whole front."""
+    goal = question.goal
+    if goal is not None:
+        return points_of(best(goal))
+    points = points_of(best("rate_per_gpu"))
+    front = points
+    for found in every():
+        front = _front(front.followed_by(points_of(found)), question)
+    points = points.followed_by(front)
+    key = np.stack([points.prefill_row, points.decode_row, points.prefill_workers, points.decode_workers], axis=1)
+    _, first = np.unique(key, axis=0, return_index=True)
+    return points.take(np.sort(first))
+
+
+def _front(points: Points, question: Question) -> Points:
+    """The points that no other beats in every metric; of equal ones that with the fewest GPUs. Bounds memory."""
+    columns = metrics(points, question.workload.osl)
+    price = 1.0  # the same for every point
+    scores = [score(objective(points, columns, metric, price), metric) for metric in question.metrics]
+    fewest_first = np.argsort(points.gpus, kind="stable")
+    return points.take(fewest_first[pareto.front(np.stack(scores, axis=1)[fewest_first])])
+
+
 def _points(found: Matched, p: Ints, d: Ints, ttft: Floats, tpot: Floats) -> Points:
     return Points(
         prefill_row=p[found.pair],
@@ -190,59 +140,4 @@ def _points(found: Matched, p: Ints, d: Ints, ttft: Floats, tpot: Floats) -> Poi
         rate=found.rate,
         ttft_ms=ttft[found.pair],
         tpot_ms=tpot[found.pair],
-    )
-
-
-def _meets(sla: Sla, question: Question, ttft: Floats, tpot: Floats) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
-    """Whether each row keeps every bound, inclusively; bounds that are not strict gate nothing."""
-    meets = np.ones(len(ttft), dtype=np.bool_)
-    if sla.strict:
-        if sla.ttft_ms is not None:
-            meets &= ttft <= sla.ttft_ms
-        if sla.itl_ms is not None:
-            meets &= tpot <= sla.itl_ms
-        if sla.e2e_ms is not None:
-            meets &= question.e2e_ms(ttft, tpot) <= sla.e2e_ms
-    return meets
-
-
-def _load(question: Question, ttft: Floats, tpot: Floats, slots: Ints) -> tuple[Ints, Floats, Floats]:
-    """Least workers that hold the load, the rate it brings, and the rate that must be reached."""
-    workload = question.workload
-    none = np.zeros(len(ttft))
-    if workload.concurrency is not None:
-        offered = 1000.0 * workload.concurrency / question.e2e_ms(ttft, tpot)
-        return -(-workload.concurrency // slots), offered, none
-    one = np.ones(len(ttft), dtype=np.int64)
-    if workload.request_rate is not None:
-        rate = np.full(len(ttft), workload.request_rate)
-        return one, rate, rate
-    return one, np.full(len(ttft), np.inf), none
-
-
-def _why_not(question: Question, meets: bool, ttft: Floats, tpot: Floats, gpus: int) -> tuple[str, str]:  # noqa: FBT001
-    """Reason category and numbers of a shape without a feasible deployment."""
-    sla, limits, workload = question.sla, question.limits, question.workload
-    if not meets:
-        least_ttft, least_tpot = float(ttft.min(initial=np.inf)), float(tpot.min(initial=np.inf))
-        broken = [
-            f"{name} {least:.1f} ms > {bound:g} ms"
-            for name, least, bound in (
-                ("least TTFT", least_ttft, sla.ttft_ms),
-                ("least TPOT", least_tpot, sla.itl_ms),
-                ("least e2e", least_ttft + least_tpot * max(workload.osl - 1, 0), sla.e2e_ms),
-            )
-            if bound is not None and least > bound
-        ]
-        return "sla_constraint", ", ".join(broken) or "no row meets both bounds at once"
-    if gpus > limits.gpu_budget:
-        return "gpu_budget", f"one worker of each role takes {gpus} GPUs, the budget is {limits.gpu_budget}"
-    if workload.concurrency is not None:
-        return "load_constraint", f"no worker count within {limits.gpu_budget} GPUs holds {workload.concurrency} requests"
-    if workload.request_rate is not None:
-        return "load_constraint", (
-            f"no worker count within {limits.gpu_budget} GPUs serves {workload.request_rate:g} requests/s"
-        )
-    return "gpu_budget", (
-        f"no worker count takes {limits.min_gpu_budget} to {limits.gpu_budget} GPUs within the caps of the roles"
     )

@@ -23,6 +23,15 @@ def disagg_count(prefill: Shape, decode: Shape, limits: Limits) -> int:
     return count
 
 
+def most_decode_workers(prefill: Shape, decode: Shape, limits: Limits) -> int:
+    """The most decode workers of any deployment of these two shapes within the limits; 0 where there is none."""
+    for count in range(limits.most_decode_workers(decode.gpus, prefill.gpus), 0, -1):
+        lacking = limits.min_gpu_budget - count * decode.gpus
+        if max(-(-lacking // prefill.gpus), 1) <= limits.most_prefill_workers(prefill.gpus, count * decode.gpus):
+            return count
+    return 0
+
+
 def agg_pairs(shapes: Iterable[Shape], limits: Limits) -> int:
     """Aggregated deployments, knobs aside."""
     return sum(len(agg_counts(shape, limits)) for shape in shapes)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from dgdr_api.shape import Shape
 
 from dgdr_job.catalog.catalog import Catalog
+from dgdr_job.catalog.errors import Unsupported
 from dgdr_job.catalog.identity import PerfIdentity
-from dgdr_job.catalog.kv import KvEstimate
 from dgdr_job.space.knobs import RoleKnobs
 
 
@@ -32,11 +32,20 @@ class GatedOut:
 
 
 @dataclass(frozen=True)
+class Unestimated:
+    """A shape whose memory cannot be estimated, with the refusal."""
+
+    shape: Shape
+    error: Unsupported
+
+
+@dataclass(frozen=True)
 class Gated:
     """Shapes that passed and shapes that did not."""
 
     kept: tuple[Shape, ...]
     removed: tuple[GatedOut, ...]
+    unestimated: tuple[Unestimated, ...] = ()
 
 
 def kv_gate(
@@ -50,23 +59,31 @@ def kv_gate(
         shapes: legal shapes of the role.
         knobs: the role's listed limits; the least token budget and the largest memory fraction demand least.
         max_sequence_tokens: prompt plus output tokens of the longest request.
+
+    Raises:
+        Unsupported: the memory of no shape can be estimated; the reason is that of the first.
     """
     kept: list[Shape] = []
     removed: list[GatedOut] = []
+    unestimated: list[Unestimated] = []
     for shape in shapes:
-        tokens = max(
-            kv_estimate(catalog, identity, shape, knobs.max_num_batched_tokens[0], fraction).tokens_per_rank
-            for fraction in knobs.memory_fraction
-        )
-        if tokens > max_sequence_tokens:
+        try:
+            tokens = max(
+                catalog.kv(identity, shape, knobs.token_budgets[0], fraction).tokens_per_rank
+                for fraction in knobs.memory_fraction
+            )
+        except Unsupported as error:
+            unestimated.append(Unestimated(shape, error))
+            continue
+        if has_room(tokens, max_sequence_tokens):
             kept.append(shape)
         else:
             removed.append(GatedOut(shape, tokens, max_sequence_tokens))
-    return Gated(tuple(kept), tuple(removed))
+    if unestimated and not kept and not removed:
+        raise unestimated[0].error
+    return Gated(tuple(kept), tuple(removed), tuple(unestimated))
 
 
-def kv_estimate(
-    catalog: Catalog, identity: PerfIdentity, shape: Shape, max_num_batched_tokens: int, fraction: float | None
-) -> KvEstimate:
-    """KV tokens per rank of a shape at one token budget and memory fraction."""
-    return catalog.kv(identity, shape, max_num_batched_tokens, fraction)
+def has_room(kv_tokens: int, max_sequence_tokens: int) -> bool:
+    """Whether one rank holds the longest request: its KV tokens must exceed it."""
+    return kv_tokens > max_sequence_tokens

@@ -16,6 +16,13 @@ class RoleKnobs:
     enable_prefix_caching: tuple[bool, ...]
     memory_fraction: tuple[float | None, ...] = (None,)
     """Share of GPU memory; None is the default of the backend for the data version."""
+    static_batched_tokens: tuple[int, ...] = ()
+    """Token budgets that the static estimate tries besides the listed ones; they are no part of the pool."""
+
+    @property
+    def token_budgets(self) -> tuple[int, ...]:
+        """Every token budget that is tried, ascending."""
+        return tuple(sorted({*self.max_num_batched_tokens, *self.static_batched_tokens}))
 
     @property
     def combinations(self) -> int:

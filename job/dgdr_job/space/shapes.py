@@ -100,4 +100,3 @@ def _model_limit(model: ModelFacts, shape: Shape) -> str | None:
             f"is no multiple of the fp8 block of {FP8_BLOCK}"
         )
     return None
-

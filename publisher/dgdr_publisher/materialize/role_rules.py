@@ -52,11 +52,12 @@ def _gpus(value: int, site: Site) -> list[Landing]:
 
 def _image(value: str, site: Site) -> list[Landing]:
     image = site.component["podTemplate"]["spec"]["containers"][0]["image"]
-    runtime = runtime_version(image, site.component.get("runtimeVersionOverride"))
+    override = site.component.get("runtimeVersionOverride")
+    runtime = runtime_version(image, override)
     carried = None if runtime is None else engine_version(runtime, site.role.backend)
     if carried != value:
         raise NotThereError(f"{image} carries {site.role.backend} {carried}")
-    return [site.at("podTemplate/spec/containers/0/image")]
+    return [site.at("podTemplate/spec/containers/0/image" if override is None else "runtimeVersionOverride")]
 
 
 def _kind(value: str, site: Site) -> list[Landing]:

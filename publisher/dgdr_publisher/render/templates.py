@@ -126,8 +126,15 @@ def yaml_scalar(value: object) -> str:
 
     YAML has no surrogate pairs, and refuses DEL: characters beyond 16 bits and DEL are escaped in its own way.
     """
-    text = json.dumps(value, ensure_ascii=True, allow_nan=False).replace("\x7f", "\\x7f")
+    text = json.dumps(value, ensure_ascii=True, allow_nan=False, default=_not_json).replace("\x7f", "\\x7f")
     return re.sub(r"(\\+)ud([89ab][0-9a-f]{2})\\ud([c-f][0-9a-f]{2})", _astral, text)
+
+
+def _not_json(value: object) -> str:
+    """An undefined value says so when it is made a text; nothing else may become one silently."""
+    if isinstance(value, jinja2.Undefined):
+        return str(value)
+    raise TypeError(f"{type(value).__name__} is no JSON type")
 
 
 def _astral(match: re.Match[str]) -> str:

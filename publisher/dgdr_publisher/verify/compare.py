@@ -110,6 +110,7 @@ def _model(reading: DeploymentReading, model: str, surroundings: Surroundings) -
         local = engine.model.startswith("/")
         for name, expected, found in (
             (f"{where}.served model name", model, engine.served_name),
+            (f"{where}.image", frontend.pod.image, pod.image),
             (f"{where}.volumeMounts", dict(frontend.pod.claims), dict(pod.claims)),
             (f"{where}.env.HF_HOME", frontend.pod.hf_home, pod.hf_home),
             (f"{where}.env.HF_TOKEN", frontend.pod.token_secret, pod.token_secret),

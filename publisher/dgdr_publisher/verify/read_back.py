@@ -58,7 +58,7 @@ def read_back(dgd: Mapping[str, Any]) -> DeploymentReading:
     if backend not in ENGINES:
         raise UnreadableError(Difference("spec.backendFramework", " or ".join(ENGINES), backend))
     frontends, workers = [], []
-    for component in _get(spec, "components", list, "spec"):
+    for component in _list(spec, "components", "spec"):
         _only(component, _COMPONENT, "spec.components")
         if component.get("type") == "frontend":
             frontends.append(_frontend(component))
@@ -101,7 +101,7 @@ def _worker(component: Mapping[str, Any], backend: str) -> WorkerReading:
         engine = read_engine(_get(container, "args", list, name))
     except ArgumentsError as error:
         raise UnreadableError(Difference(f"{name}.args", "arguments that the engine takes", str(error))) from error
-    multinode = component.get("multinode")
+    multinode = _get(component, "multinode", dict, name) if "multinode" in component else None
     return WorkerReading(
         component=name,
         kind=kind,
@@ -121,7 +121,7 @@ def _parts(component: Mapping[str, Any], module: str) -> tuple[str, Mapping[str,
     _only(template, frozenset({"spec"}), f"{name}.podTemplate")
     pod = _get(template, "spec", dict, name)
     _only(pod, _POD, f"{name}.podTemplate.spec")
-    containers = _get(pod, "containers", list, name)
+    containers = _list(pod, "containers", name)
     if [container.get("name") for container in containers] != ["main"]:
         raise UnreadableError(Difference(f"{name}.containers", "the one container main", repr(containers)))
     container = containers[0]
@@ -133,7 +133,7 @@ def _parts(component: Mapping[str, Any], module: str) -> tuple[str, Mapping[str,
 
 def _pod(component: Mapping[str, Any], pod: Mapping[str, Any], container: Mapping[str, Any], name: str) -> PodReading:
     env: dict[str, Mapping[str, Any]] = {}
-    for entry in container.get("env", []):
+    for entry in _list(container, "env", name):
         variable = _get(entry, "name", str, f"{name}.env")
         if variable not in _ENV or variable in env:
             raise UnreadableError(
@@ -159,14 +159,14 @@ def _secret(entry: Mapping[str, Any], name: str) -> tuple[str, str]:
 def _claims(pod: Mapping[str, Any], container: Mapping[str, Any], name: str) -> dict[str, str]:
     """Claim by mount path: each path once, each volume a claim, none at /dev/shm, which the operator owns."""
     volumes: dict[str, str] = {}
-    for volume in pod.get("volumes", []):
+    for volume in _list(pod, "volumes", name):
         title = _get(volume, "name", str, f"{name}.volumes")
         claim = _get(volume, "persistentVolumeClaim", dict, f"{name}.volumes.{title}")
         if title in volumes:
             raise UnreadableError(Difference(f"{name}.volumes", "each name once", title))
         volumes[title] = _get(claim, "claimName", str, f"{name}.volumes.{title}")
     found: dict[str, str] = {}
-    for mount in container.get("volumeMounts", []):
+    for mount in _list(container, "volumeMounts", name):
         path, title = (_get(mount, field, str, f"{name}.volumeMounts") for field in ("mountPath", "name"))
         if path in found or path == "/dev/shm" or title not in volumes:  # noqa: S108 - the operator owns that mount
             raise UnreadableError(
@@ -178,10 +178,20 @@ def _claims(pod: Mapping[str, Any], container: Mapping[str, Any], name: str) -> 
     return found
 
 
-def _only(found: Mapping[str, Any], known: frozenset[str], where: str) -> None:
-    unknown = sorted(set(found) - known)
+def _only(found: object, known: frozenset[str], where: str) -> None:
+    if not isinstance(found, Mapping):
+        raise UnreadableError(Difference(where, "an object", repr(found)))
+    unknown = sorted(str(field) for field in set(found) - known)
     if unknown:
         raise UnreadableError(Difference(where, "the fields " + ", ".join(sorted(known)), ", ".join(unknown)))
+
+
+def _list(parent: Mapping[str, Any], field: str, where: str) -> list[Mapping[str, Any]]:
+    """A list of objects; absent is empty."""
+    found = parent.get(field, [])
+    if not isinstance(found, list) or not all(isinstance(item, Mapping) for item in found):
+        raise UnreadableError(Difference(f"{where}.{field}", "a list of objects", repr(found)))
+    return found
 
 
 def _get(parent: Mapping[str, Any], field: str, kind: type, where: str) -> Any:  # noqa: ANN401 - of the kind asked for

@@ -56,8 +56,13 @@ def check_image(
         yield Difference(f"{component}.image", f"one that carries {backend} {version}", f"{pod.image}, {found}")
     if image_for(pod.image, backend) != pod.image:
         yield Difference(f"{component}.image", image_for(pod.image, backend), pod.image)
-    if around.spec is not None and image_for(around.spec.runtime.image, backend) != pod.image:
-        yield Difference(f"{component}.image", image_for(around.spec.runtime.image, backend), pod.image)
+    if around.spec is not None:
+        asked = around.spec.runtime
+        if image_for(asked.image, backend) != pod.image:
+            yield Difference(f"{component}.image", image_for(asked.image, backend), pod.image)
+        named = runtime_version(image_for(asked.image, backend), asked.version_override)
+        if named != runtime:
+            yield Difference(f"{component}.runtimeVersionOverride", f"Dynamo {named}", f"Dynamo {runtime}")
     if pod.runtime_version_override is None and runtime_version(pod.image) is None:
         yield Difference(
             f"{component}.runtimeVersionOverride", "a version", f"none, and the tag is {tag_of(pod.image)}"

@@ -1,0 +1,84 @@
+"""What a branch refused, one row each: shapes that are not legal, have no KV room or no data, or no feasible counts."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from dgdr_api.shape import Shape
+from dgdr_api.terms import PointStatus, ReasonCategory
+
+from dgdr_job.search.branches import Branch
+from dgdr_job.search.refusals import Refusal
+from dgdr_job.search.role_table import RoleTable
+
+
+@dataclass(frozen=True)
+class RefusedRow:
+    """A shape of one role, or a shape of each role, and why no deployment of it is feasible."""
+
+    summary: str
+    gpus: int
+    """GPUs of one worker of each shape."""
+    status: PointStatus
+    reason: ReasonCategory
+    detail: str
+    """The reason with its numbers."""
+    deployments: int
+    """Scheduled deployments that the row stands for; 0 for a shape that never was scheduled."""
+
+
+def refused_rows(branch: Branch, tables: tuple[RoleTable, ...], refusals: Iterable[Refusal]) -> tuple[RefusedRow, ...]:
+    """Everything that a branch refused: in evaluation, for want of data, and before it was scheduled.
+
+    A deployment whose shapes are both without rows is counted with the first role, so that no count is doubled.
+    """
+    return (*_evaluated(branch, refusals), *_skipped(branch, tables), *_unscheduled(branch))
+
+
+def _evaluated(branch: Branch, refusals: Iterable[Refusal]) -> Iterator[RefusedRow]:
+    for refusal in refusals:
+        count = refusal.deployments
+        whole = len(refusal.shapes) == len(branch.roles)
+        yield RefusedRow(
+            summary=" + ".join(shape.label for shape in refusal.shapes),
+            gpus=sum(shape.gpus for shape in refusal.shapes),
+            status=refusal.status,
+            reason=refusal.reason,
+            detail=f"{refusal.detail} ({count} worker counts)" if whole else refusal.detail,
+            deployments=count,
+        )
+
+
+def _skipped(branch: Branch, tables: tuple[RoleTable, ...]) -> Iterator[RefusedRow]:
+    for index, table in enumerate(tables):
+        for out in table.skipped:
+            partners = [
+                tuple(known.shape for known in other.shapes) if before < index else other.reached
+                for before, other in enumerate(tables)
+            ]
+            partners[index] = (out.shape,)
+            count = branch.pairs_of(*partners)
+            yield RefusedRow(
+                summary=f"{table.kind} {out.shape.label}",
+                gpus=out.shape.gpus,
+                status=out.status,
+                reason=out.reason,
+                detail=f"{out.detail} ({count} worker counts)",
+                deployments=count,
+            )
+
+
+def _unscheduled(branch: Branch) -> Iterator[RefusedRow]:
+    for role in branch.roles:
+
+        def row(
+            shape: Shape, status: PointStatus, reason: ReasonCategory, detail: str, kind: str = role.kind
+        ) -> RefusedRow:
+            return RefusedRow(f"{kind} {shape.label}", shape.gpus, status, reason, detail, 0)
+
+        for gated in role.gated.removed:
+            yield row(gated.shape, "infeasible", "kv_capacity", gated.detail)
+        for unknown in role.gated.unestimated:
+            text = f"{unknown.error.reason}: {unknown.error.message}"
+            yield row(unknown.shape, "unsupported", "no_samples", text)
+        for illegal in role.shapes.refused:
+            yield row(illegal.shape, "infeasible", "backend_topology", illegal.reason)

@@ -1,0 +1,104 @@
+"""What a search announces first: branches, coverage of each tuple, the version chain, and the resolved limits."""
+
+from collections.abc import Mapping, Sequence
+
+from dgdr_api.events import BranchPlan, Resolved, TupleCoverage, VersionLink
+from dgdr_api.replay_spec import ROLES_OF_TOPOLOGY
+from dgdr_api.run import RunSpec
+from dgdr_api.terms import Backend
+from dgdr_api.versions import Chain, resolve_chain
+
+from dgdr_job.catalog.catalog import Catalog
+from dgdr_job.catalog.errors import Reason
+from dgdr_job.catalog.identity import PerfIdentity
+from dgdr_job.search.branches import Branch, max_sequence_tokens
+from dgdr_job.search.config import SmartSearchConfig
+from dgdr_job.search.evaluations import MESSAGE_CHARACTERS
+
+
+def version_chains(run: RunSpec) -> dict[Backend, Chain]:
+    """The version chain of each backend of a run.
+
+    Raises:
+        VersionChainBroken: the image binds no performance data; admission refuses this before.
+    """
+    runtime = run.runtime
+    return {
+        backend: resolve_chain(
+            runtime.image,
+            runtime.version_override,
+            runtime.performance_data_version,
+            backend,
+            run.hardware.gpu.sku,
+        )
+        for backend in run.backends
+    }
+
+
+def resolved(
+    catalog: Catalog,
+    config: SmartSearchConfig,
+    chains: Mapping[Backend, Chain],
+    branches: Sequence[Branch],
+    coverage: Sequence[TupleCoverage],
+) -> Resolved:
+    """Data of ``search.resolved`` once every tuple has its verdict."""
+    space = config.search_space
+    used = {branch.backend for branch in branches}
+    return Resolved(
+        branches=tuple(
+            BranchPlan(name=branch.name, backend=branch.backend, topology=branch.topology, pool=branch.pairs)
+            for branch in branches
+        ),
+        coverage=tuple(coverage),
+        versions=tuple(
+            _link(chain, _borrowed(catalog, space.model_name, chain) if backend in used else ())
+            for backend, chain in chains.items()
+        ),
+        limits={
+            "gpuBudget": space.gpu_budget,
+            "minGpuBudget": space.min_gpu_budget,
+            "maxSequenceLength": max_sequence_tokens(config),
+            "reserve": config.sweep.reserve,
+            "seed": config.sweep.seed,
+        },
+    )
+
+
+def refused_whole(run: RunSpec, chains: Mapping[Backend, Chain], message: str) -> Resolved:
+    """Data of ``search.resolved`` where the run asks for something that no branch can search."""
+    return Resolved(
+        branches=(),
+        coverage=tuple(
+            TupleCoverage(
+                backend=backend,
+                topology=topology,
+                skus={kind: run.hardware.gpu.sku_of(kind) for kind in ROLES_OF_TOPOLOGY[topology]},
+                supported=False,
+                reason=Reason.UNSUPPORTED_FEATURE.value,
+                message=message[:MESSAGE_CHARACTERS],
+                data_version=chain.performance_data,
+            )
+            for backend, chain in chains.items()
+            for topology in run.search.topologies
+        ),
+        versions=tuple(_link(chain, ()) for chain in chains.values()),
+        limits={"gpuBudget": run.hardware.gpu.budget, "minGpuBudget": run.hardware.gpu.min_budget or 1},
+    )
+
+
+def _link(chain: Chain, borrowed_tables: tuple[str, ...]) -> VersionLink:
+    return VersionLink(
+        backend=chain.backend,
+        sku=chain.sku,
+        runtime=chain.runtime,
+        engine=chain.engine,
+        performance_data=chain.performance_data,
+        pinned=chain.pinned,
+        borrowed_tables=borrowed_tables,
+    )
+
+
+def _borrowed(catalog: Catalog, model: str, chain: Chain) -> tuple[str, ...]:
+    identity = PerfIdentity(model, chain.sku, chain.backend, chain.performance_data)
+    return catalog.data_provenance(identity).borrowed_tables

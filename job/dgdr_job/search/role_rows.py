@@ -1,0 +1,233 @@
+"""The rows of one shape of a role: every batch, and token budget, that its KV cache holds.
+
+Source of rates and corrections: engine.md section 6. A row is a deployment: its batch becomes the limit of running
+sequences, its token budget that of a pass, so both are gated by the KV cache at the row's own budget (section 4).
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from dgdr_api.shape import Shape
+from dgdr_api.terms import ReasonCategory, RoleKind
+
+from dgdr_job.catalog.catalog import Catalog
+from dgdr_job.catalog.identity import PerfIdentity
+from dgdr_job.catalog.kv import KvEstimate
+from dgdr_job.catalog.provenance import SourceShares
+from dgdr_job.matching.arrays import TIE, Floats, Ints
+from dgdr_job.search.config import RateMatching, Workload
+from dgdr_job.space.gate import has_room
+from dgdr_job.space.knobs import RoleKnobs
+from dgdr_job.timing.batches import BATCH_GRID, max_batch
+from dgdr_job.timing.corrections import correct_decode, correct_prefill
+from dgdr_job.timing.plausibility import Plausibility
+from dgdr_job.timing.rows import agg_rows, decode_rows, prefill_rows
+
+
+@dataclass(frozen=True)
+class RoleInput:
+    """What a role's rows are computed from."""
+
+    kind: RoleKind
+    identity: PerfIdentity
+    shapes: tuple[Shape, ...]
+    """Shapes that passed the KV gate."""
+    knobs: RoleKnobs
+    max_sequence_tokens: int
+    """Bound of the KV gate."""
+
+
+@dataclass(frozen=True)
+class ShapeData:
+    """What is known of one shape of a role besides its rows."""
+
+    shape: Shape
+    shares: SourceShares
+    plausibility: Plausibility
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Columns of one shape; their meaning is that of `role_table.RoleTable`."""
+
+    batch: Ints
+    batched_tokens: Ints
+    rate: Floats
+    ttft_ms: Floats
+    tpot_ms: Floats
+    estimates: tuple[KvEstimate, ...]
+    """KV estimate of each row."""
+
+
+class NoRow(Exception):  # noqa: N818 - a verdict on one shape, not a fault
+    """A shape has no operating point: the reason category, and the numbers."""
+
+    def __init__(self, reason: ReasonCategory, detail: str) -> None:
+        super().__init__(f"{reason}: {detail}")
+        self.reason = reason
+        self.detail = detail
+
+
+RowsOf = Callable[[Catalog, RoleInput, Shape, Workload, RateMatching], tuple[ShapeData, Rows]]
+
+
+def prefill(
+    catalog: Catalog, role: RoleInput, shape: Shape, workload: Workload, constants: RateMatching
+) -> tuple[ShapeData, Rows]:
+    """Rows of a prefill worker: the token budget is the least listed value that covers the batch's prompts.
+
+    Raises:
+        NoRow: no listed budget covers a prompt, or none that does leaves room for the longest request.
+        Unsupported: the shape has no data.
+    """
+    kept: list[tuple[int, int, KvEstimate]] = []
+    reason: ReasonCategory = "resource_limit"
+    detail = (
+        f"{shape.label}: no listed token budget ({_listed(role.knobs.max_num_batched_tokens)}) "
+        f"covers a prompt of {workload.isl:,} tokens"
+    )
+    for batch in constants.prefill_batches:
+        budget = role.knobs.batched_tokens_for(batch * workload.isl)
+        if budget is None or batch > role.knobs.max_num_seqs[-1]:
+            continue
+        estimate = catalog.kv(role.identity, shape, budget, role.knobs.memory_fraction[0])
+        if has_room(estimate.tokens_per_rank, role.max_sequence_tokens) and batch * workload.isl <= (
+            estimate.tokens_per_rank
+        ):
+            kept.append((batch, budget, estimate))
+        else:
+            reason, detail = "kv_capacity", _no_room(shape, budget, estimate, role, workload)
+    if not kept:
+        raise NoRow(reason, detail)
+    batches = [batch for batch, _, _ in kept]
+    rows = prefill_rows(catalog, role.identity, shape, isl=workload.isl, batches=batches)
+    rates = correct_prefill(
+        rows.batch, rows.latency_ms, ranks=shape.attention_dp * shape.pp, corrections=constants.corrections
+    )
+    return ShapeData(shape, rows.shares, rows.plausibility), Rows(
+        batch=rows.batch,
+        batched_tokens=np.array([budget for _, budget, _ in kept], dtype=np.int64),
+        rate=rates.requests_per_s * constants.prefill_rate,
+        ttft_ms=rates.ttft_ms,
+        tpot_ms=np.zeros(len(kept)),
+        estimates=tuple(estimate for _, _, estimate in kept),
+    )
+
+
+def decode(
+    catalog: Catalog, role: RoleInput, shape: Shape, workload: Workload, constants: RateMatching
+) -> tuple[ShapeData, Rows]:
+    """Rows of a decode worker, at its least token budget.
+
+    Raises:
+        NoRow: the KV cache does not hold one request.
+        Unsupported: the shape has no data.
+    """
+    budget = role.knobs.max_num_batched_tokens[0]
+    estimate = catalog.kv(role.identity, shape, budget, role.knobs.memory_fraction[0])
+    batches = _batches(budget, estimate, role, workload)
+    if not batches:
+        raise NoRow("kv_capacity", _no_room(shape, budget, estimate, role, workload))
+    rows = decode_rows(catalog, role.identity, shape, isl=workload.isl, osl=workload.osl, batches=batches)
+    rates = correct_decode(
+        rows.batch,
+        rows.decode_total_ms,
+        osl=workload.osl,
+        ranks=shape.attention_dp * shape.pp,
+        corrections=constants.corrections,
+    )
+    return ShapeData(shape, rows.shares, rows.plausibility), Rows(
+        batch=rows.batch,
+        batched_tokens=np.full(len(batches), budget, dtype=np.int64),
+        rate=rates.requests_per_s * constants.decode_rate,
+        ttft_ms=np.zeros(len(batches)),
+        tpot_ms=rates.tpot_ms,
+        estimates=(estimate,) * len(batches),
+    )
+
+
+def aggregated(
+    catalog: Catalog, role: RoleInput, shape: Shape, workload: Workload, constants: RateMatching
+) -> tuple[ShapeData, Rows]:
+    """Rows of a worker that does both, at every batch and token budget.
+
+    Raises:
+        NoRow: the KV cache holds no request, or no batch has enough requests for a pass of any budget.
+        Unsupported: the shape has no data.
+    """
+    del constants
+    estimates = {
+        budget: catalog.kv(role.identity, shape, budget, role.knobs.memory_fraction[0])
+        for budget in role.knobs.token_budgets
+    }
+    batches = {budget: _batches(budget, estimate, role, workload) for budget, estimate in estimates.items()}
+    most = max(batches.values(), key=len)
+    if not most:
+        budget, estimate = next(iter(estimates.items()))
+        raise NoRow("kv_capacity", _no_room(shape, budget, estimate, role, workload))
+    rows = agg_rows(
+        catalog,
+        role.identity,
+        shape,
+        isl=workload.isl,
+        osl=workload.osl,
+        batches=most,
+        ctx_tokens=role.knobs.token_budgets,
+    )
+    fits = np.array(
+        [batch in batches[int(ctx)] for batch, ctx in zip(rows.batch, rows.ctx_tokens, strict=True)], dtype=np.bool_
+    )
+    if not fits.any():
+        raise NoRow(
+            "resource_limit",
+            f"{shape.label}: no batch up to {most[-1]} has the prompts of {workload.isl:,} tokens for a pass of "
+            f"{_listed(role.knobs.token_budgets)} tokens",
+        )
+    budgets = rows.ctx_tokens[fits]
+    ttft, tpot = rows.ttft_ms[fits], rows.tpot_ms[fits]
+    e2e_ms = ttft + tpot * (workload.osl - 1)
+    return ShapeData(shape, rows.shares, rows.plausibility), Rows(
+        batch=rows.batch[fits],
+        batched_tokens=budgets,
+        rate=within_slots(rows.requests_per_s[fits], rows.batch[fits] * shape.attention_dp * shape.pp, e2e_ms),
+        ttft_ms=ttft,
+        tpot_ms=tpot,
+        estimates=tuple(estimates[int(budget)] for budget in budgets),
+    )
+
+
+def within_slots(rate: Floats, slots: Ints, e2e_ms: Floats) -> Floats:
+    """Rates cut to what Little's law allows: requests in flight, rate times latency, never exceed the slots.
+
+    The core's aggregated estimate breaks it where a lone request is prefilled in small passes (osl 1).
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        bound = 1000.0 * slots / e2e_ms
+    return np.where(rate > bound * (1 + TIE), bound, rate)
+
+
+ROWS_OF: Mapping[RoleKind, RowsOf] = {"prefill": prefill, "decode": decode, "agg": aggregated}
+
+
+def _batches(budget: int, estimate: KvEstimate, role: RoleInput, workload: Workload) -> list[int]:
+    """Batches of the grid that the KV cache holds at their full length, the listed sequences and the budget allow.
+
+    An engine refuses a token budget below its number of sequences.
+    """
+    if not has_room(estimate.tokens_per_rank, role.max_sequence_tokens):
+        return []
+    held = max_batch(estimate.tokens_per_rank, workload.isl + workload.osl)
+    most = min(held, role.knobs.max_num_seqs[-1], budget)
+    return [batch for batch in BATCH_GRID if batch <= most]
+
+
+def _no_room(shape: Shape, budget: int, estimate: KvEstimate, role: RoleInput, workload: Workload) -> str:
+    return (
+        f"{shape.label}: {estimate.tokens_per_rank:,} KV tokens per rank at a token budget of {budget:,} do not hold "
+        f"the longest request of {role.max_sequence_tokens:,} tokens beside prompts of {workload.isl:,}"
+    )
+
+
+def _listed(values: tuple[int, ...]) -> str:
+    return ", ".join(f"{value:,}" for value in values)

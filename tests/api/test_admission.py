@@ -1,0 +1,271 @@
+from typing import Any
+
+import pytest
+from dgdr_api.admission import Accepted, Rejected, admit
+from dgdr_api.free_form import JOB_ALLOW_LIST
+from dgdr_api.parse import request_of
+
+from tests.api.objects import request
+
+PINS = ("runtime.performanceDataVersion", {"vllm": "0.24.0", "sglang": "0.5.14", "trtllm": "1.3.0rc20"})
+ALL = ("backends", ["vllm", "sglang", "trtllm"])
+
+
+def decide(*changes: tuple[str, Any]) -> Accepted | Rejected:
+    return admit(request_of(request(*changes)))
+
+
+def rejected(*changes: tuple[str, Any]) -> Rejected:
+    found = decide(*changes)
+    assert isinstance(found, Rejected)
+    return found
+
+
+def test_a_good_request_becomes_a_run_with_its_chains() -> None:
+    found = decide(ALL, PINS, ("hardware.gpu.decodeSku", "H100-SXM5-80GB"))
+
+    assert isinstance(found, Accepted)
+    assert [(chain.backend, chain.sku, chain.pinned) for chain in found.chains] == [
+        ("vllm", "h200_sxm", True),
+        ("vllm", "h100_sxm", True),
+        ("sglang", "h200_sxm", True),
+        ("sglang", "h100_sxm", True),
+        ("trtllm", "h200_sxm", True),
+        ("trtllm", "h100_sxm", True),
+    ]
+    assert found.spec.hardware.gpu.decode_sku == "h100_sxm"
+
+
+@pytest.mark.parametrize(
+    "image",
+    ["x/vllm-runtime:1.4.2", "x/mine:1.4.2", "x/sglang-runtime:1.4.2-efa", "x/sglang-runtime:1.4.2@sha256:ab"],
+)
+def test_an_image_that_names_or_gives_the_backends_image_is_accepted(image: str) -> None:
+    assert isinstance(decide(("runtime.image", image)), Accepted)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason", "field", "said"),
+    [
+        ((("hardware.gpu.sku", "h210_sxm"),), "UnknownHardware", "spec.hardware.gpu.sku", "did you mean h200_sxm"),
+        ((("hardware.gpu.decodeSku", "h2O0"),), "UnknownHardware", "spec.hardware.gpu.decodeSku", "h200_sxm"),
+        (
+            (("hardware.gpu.budgetBySku", {"mi300": 8}),),
+            "UnknownHardware",
+            "spec.hardware.gpu.budgetBySku",
+            "'mi300' is not known",
+        ),
+        (
+            (("objective.gpuHourCost", {"b2000": 1}),),
+            "UnknownHardware",
+            "spec.objective.gpuHourCost",
+            "did you mean b200_sxm",
+        ),
+        (
+            (("search", {"router": [{"mode": "kv", "prefillLoadModel": {"type": "performanceData", "sku": "x"}}]}),),
+            "UnknownHardware",
+            "spec.search.router[0].prefillLoadModel.sku",
+            "'x' is not known",
+        ),
+        (
+            (("hardware.gpu.budgetBySku", {"H200": 8, "h200_sxm": 4}),),
+            "InvalidSpec",
+            "spec.hardware.gpu.budgetBySku",
+            "H200 and h200_sxm are both h200_sxm",
+        ),
+        (
+            (("hardware.gpu.sku", "b300_sxm"),),
+            "InvalidSpec",
+            "spec.hardware.gpu.nodeSelector",
+            "the node label of b300_sxm is not known",
+        ),
+        (
+            (("hardware.gpu.nodeSelector", {"h200": {"a b": "c"}}),),
+            "InvalidSpec",
+            "spec.hardware.gpu.nodeSelector.h200",
+            "a b: c can be no label of a node",
+        ),
+        (
+            (
+                ("hardware.gpu.decodeSku", "h100"),
+                ("objective", {"mode": "optimize", "metric": "throughputPerCost", "gpuHourCost": {"H200": 3}}),
+            ),
+            "InvalidSpec",
+            "spec.objective.gpuHourCost",
+            "h100_sxm has none",
+        ),
+        (
+            (("runtime.image", "x/sglang-runtime:latest"),),
+            "InvalidSpec",
+            "spec.runtime.versionOverride",
+            "tag latest, which is no MAJOR.MINOR.PATCH",
+        ),
+        (
+            (("runtime.image", "x/sglang-runtime@sha256:ab"),),
+            "InvalidSpec",
+            "spec.runtime.versionOverride",
+            "has no tag",
+        ),
+        (
+            (ALL, PINS, ("runtime.image", "x/mine:1.4.2")),
+            "InvalidSpec",
+            "spec.runtime.image",
+            "does not tell the image of vllm and sglang and trtllm",
+        ),
+        (
+            (("runtime", {"image": "x/vllm-runtime@sha256:ab", "versionOverride": "1.4.2"}),),
+            "InvalidSpec",
+            "spec.runtime.image",
+            "ending in sglang-runtime",
+        ),
+        (
+            (("workload.maxSequenceLength", 3299),),
+            "InvalidSpec",
+            "spec.workload.maxSequenceLength",
+            "is 3299, but isl 3000 + osl 300 = 3300",
+        ),
+        (
+            (("hardware.gpu.minBudget", 12), ("hardware.gpu.budgetBySku", {"h200": 8})),
+            "InvalidSpec",
+            "spec.hardware.gpu.minBudget",
+            "is 12, but budgetBySku allows 8",
+        ),
+        (
+            (("search", {"parameters": {"x": "y" * 65_536}}),),
+            "InvalidSpec",
+            "spec.search.parameters",
+            "65,544 bytes as JSON; at most 65,536 fit",
+        ),
+        (
+            (PINS,),
+            "InvalidSpec",
+            "spec.runtime.performanceDataVersion",
+            "pins trtllm, vllm, which is not among the backends",
+        ),
+        (
+            (("runtime.image", "x/sglang-runtime:1.0.2"),),
+            "VersionChainBroken",
+            "spec.runtime.performanceDataVersion.sglang",
+            "runtime.performanceDataVersion: {sglang: 0.5.14}",
+        ),
+        (
+            (("hardware.gpu", {"sku": "a30", "budget": 8, "nodeSelector": {"a30": {"pool": "a"}}}),),
+            "VersionChainBroken",
+            "spec.hardware.gpu.sku",
+            "a30 has no performance data at all",
+        ),
+    ],
+)
+def test_what_cel_cannot_see(changes: tuple[tuple[str, Any], ...], reason: str, field: str, said: str) -> None:
+    found = rejected(*changes)
+
+    assert found.reason.name == reason
+    assert found.rejections[0].field == field
+    assert said in found.rejections[0].message
+    assert found.message.startswith(f"{field}: ")
+
+
+@pytest.mark.parametrize(
+    ("fragment", "field", "said"),
+    [
+        ({"parallelism": 2}, "parallelism", "may not be overridden; allowed are ttlSecondsAfterFinished"),
+        ({"template": {"spec": {"serviceAccountName": "x"}}}, "template.spec.serviceAccountName", "may not"),
+        ({"template": {"spec": {"tolerations": "x"}}}, "template.spec.tolerations", "must be a list"),
+        ({"template": {"spec": {"nodeSelector": {"a": 1}}}}, "template.spec.nodeSelector", "a mapping of texts"),
+        ({"template": {"spec": None}}, "template.spec", "may not be overridden"),
+        (
+            {"template": {"spec": {"containers": [{"name": "publisher", "resources": {}}]}}},
+            "template.spec.containers",
+            "sweeper",
+        ),
+        (
+            {"template": {"spec": {"containers": [{"name": "sweeper", "image": "x", "resources": {}}]}}},
+            "template.spec.containers",
+            "{name: sweeper, resources: {...}}",
+        ),
+        ({"ttlSecondsAfterFinished": -1}, "ttlSecondsAfterFinished", "at least 0"),
+        ({"activeDeadlineSeconds": True}, "activeDeadlineSeconds", "a whole number of at least 1"),
+        ({"metadata": {"name": "x"}}, "metadata.name", "may not be overridden"),
+        ({"metadata": {"labels": {"sweeper.dgdr.dev/run-uid": "x"}}}, "metadata.labels", "belong to the sweeper"),
+    ],
+)
+def test_the_job_takes_only_what_the_allow_list_names(fragment: dict[str, Any], field: str, said: str) -> None:
+    found = rejected(("overrides", {"profilingJob": fragment}))
+
+    assert found.reason.name == "InvalidOverride"
+    assert found.rejections[0].field == f"spec.overrides.profilingJob.{field}"
+    assert said in found.rejections[0].message
+
+
+def test_the_whole_allow_list_is_allowed() -> None:
+    fragment = {
+        "ttlSecondsAfterFinished": 0,
+        "activeDeadlineSeconds": 3600,
+        "metadata": {"labels": {"a": "b"}, "annotations": {"a": "b"}},
+        "template": {
+            "metadata": {"labels": {"a": "b"}, "annotations": {"a": "b"}},
+            "spec": {
+                "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}],
+                "nodeSelector": {"pool": "cpu"},
+                "affinity": {"nodeAffinity": {}},
+                "priorityClassName": "low",
+                "imagePullSecrets": [{"name": "pull"}],
+                "containers": [{"name": "sweeper", "resources": {"requests": {"cpu": "8"}}}],
+            },
+        },
+    }
+
+    assert isinstance(decide(("overrides", {"profilingJob": fragment})), Accepted)
+    assert len(JOB_ALLOW_LIST) == 12
+
+
+@pytest.mark.parametrize(
+    ("fragment", "field", "said"),
+    [
+        ({"apiVersion": "nvidia.com/v1alpha1"}, "apiVersion", "must be nvidia.com/v1beta1"),
+        ({"components": []}, "components", "fields of its spec go under spec"),
+        ({"metadata": {"name": "x"}}, "metadata.name", "may not be overridden"),
+        ({"metadata": {"annotations": {"sweeper.dgdr.dev/run": "x"}}}, "metadata.annotations", "belong to the sweeper"),
+        ({"spec": []}, "spec", "must be a mapping"),
+        ({"spec": {"components": {}}}, "spec.components", "must be a list"),
+        ({"spec": {"components": [{"replicas": 2}]}}, "spec.components[0].name", "is required"),
+        ({"spec": {"components": [{"name": "prefil"}]}}, "spec.components[0].name", "fits no topology of this search"),
+        ({"spec": {"components": [{"name": "encode"}]}}, "spec.components[0].name", "fits no topology of this search"),
+        ({"spec": {"components": [{"name": "worker"}, {"name": "worker"}]}}, "spec.components[1].name", "stands twice"),
+        ({"spec": {"x": "y" * 70_000}}, "", "at most 65,536 fit"),
+    ],
+)
+def test_finding_9747_an_override_that_fits_nothing_is_refused(fragment: dict[str, Any], field: str, said: str) -> None:
+    found = rejected(("overrides", {"dgd": fragment}))
+
+    assert found.reason.name == "InvalidOverride"
+    assert found.rejections[0].field == f"spec.overrides.dgd.{field}".removesuffix(".")
+    assert said in found.rejections[0].message
+
+
+def test_an_override_for_a_component_of_the_search_is_accepted() -> None:
+    fragment = {
+        "apiVersion": "nvidia.com/v1beta1",
+        "kind": "DynamoGraphDeployment",
+        "metadata": {"labels": {"team": "a"}},
+        "spec": {"env": [{"name": "A", "value": "b"}], "components": [{"name": "Frontend"}, {"name": "prefill"}]},
+    }
+
+    assert isinstance(decide(("overrides", {"dgd": fragment})), Accepted)
+    assert (
+        rejected(("overrides", {"dgd": fragment}), ("search", {"topologies": ["agg"]})).reason.name == "InvalidOverride"
+    )
+
+
+def test_a_spec_that_cannot_reach_the_search_job_is_refused() -> None:
+    large = {"x": "y" * 65_000}
+    labels = {f"{'d' * 250}/{index:063}": "v" * 63 for index in range(32)}
+
+    found = rejected(
+        ("search", {"parameters": large}),
+        ("overrides", {"dgd": {"spec": large}, "profilingJob": {"metadata": {"annotations": large}}}),
+        ("hardware.gpu.nodeSelector", {"h200": labels}),
+    )
+
+    assert found.rejections[0].field == "spec"
+    assert "at most 204,800 reach the search Job" in found.message

@@ -1,0 +1,116 @@
+import pytest
+from dgdr_api.expressible import (
+    RoleForm,
+    encoder_problems,
+    gpus_per_pod,
+    knob_problems,
+    model_revision_problem,
+    node_count,
+    sglang_max_running_requests,
+    shape_problems,
+    topology_problem,
+)
+from dgdr_api.shape import Shape
+from dgdr_api.terms import BACKENDS, Backend, RoleKind
+
+
+def problems(
+    backend: Backend, shape: Shape, *, kind: RoleKind = "agg", is_moe: bool = True, per_node: int = 8
+) -> list[str]:
+    return shape_problems(
+        RoleForm(backend=backend, engine_version="1", kind=kind, shape=shape, is_moe=is_moe, gpus_per_node=per_node)
+    )
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(
+    "shape",
+    [
+        Shape(tp=4, moe_ep=4),
+        Shape(attention_dp=4, moe_ep=4),
+        Shape(tp=4, moe_tp=4),
+        Shape(attention_dp=4, moe_tp=4),
+        Shape(),
+    ],
+)
+def test_the_pure_patterns_are_expressible_everywhere(backend: Backend, shape: Shape) -> None:
+    assert problems(backend, shape) == []
+
+
+def test_finding_8576_trtllm_splits_attention_one_way() -> None:
+    mixed = Shape(tp=2, attention_dp=4, moe_ep=8)
+
+    assert "tp 2 with attentionDp 4" in problems("trtllm", mixed)[0]
+    assert problems("vllm", mixed) == problems("sglang", mixed) == []
+
+
+def test_vllm_splits_experts_one_way() -> None:
+    mixed = Shape(attention_dp=8, moe_tp=2, moe_ep=4)
+
+    assert "moeTp 2 with moeEp 4" in problems("vllm", mixed)[0]
+    assert problems("sglang", mixed) == problems("trtllm", mixed) == []
+
+
+def test_context_parallelism() -> None:
+    assert "only sglang" in problems("vllm", Shape(cp=2), is_moe=False)[0]
+    assert "only sglang" in problems("trtllm", Shape(cp=2), is_moe=False)[0]
+    assert "decode" in problems("sglang", Shape(cp=2), kind="decode", is_moe=False)[0]
+    assert "tp 1" in problems("sglang", Shape(tp=2, cp=2), kind="prefill", is_moe=False)[0]
+    assert problems("sglang", Shape(cp=2), kind="prefill", is_moe=False) == []
+
+
+def test_a_dense_model_has_no_experts_and_a_mixture_fills_the_worker() -> None:
+    assert "dense" in problems("vllm", Shape(attention_dp=2), is_moe=False)[0]
+    assert "moeTp * moeEp = 1" in problems("vllm", Shape(tp=2), is_moe=True)[0]
+
+
+def test_wide_workers_take_whole_nodes_in_powers_of_two() -> None:
+    assert problems("sglang", Shape(tp=16), is_moe=False) == []
+    assert "no whole number of nodes" in problems("sglang", Shape(tp=12), is_moe=False)[0]
+    assert "power of two" in problems("sglang", Shape(tp=24), is_moe=False)[0]
+    assert problems("sglang", Shape(tp=6), is_moe=False) == []
+
+
+def test_vllm_shares_its_ranks_evenly_over_nodes() -> None:
+    assert problems("vllm", Shape(attention_dp=16, moe_ep=16)) == []
+    assert problems("vllm", Shape(tp=16, moe_ep=16)) == []
+    assert (
+        "2 data-parallel ranks cannot be shared by 4 nodes"
+        in problems("vllm", Shape(tp=8, attention_dp=2, moe_ep=16), per_node=4)[0]
+    )
+
+
+def test_finding_8567_eight_gpus_are_one_node() -> None:
+    shape = Shape(attention_dp=8, moe_tp=2, moe_ep=4)
+
+    assert (shape.gpus, node_count(shape, 8), gpus_per_pod(shape, 8)) == (8, 1, 8)
+
+
+def test_nodes_and_gpus_per_pod() -> None:
+    assert (node_count(Shape(tp=16), 8), gpus_per_pod(Shape(tp=16), 8)) == (2, 8)
+    assert (node_count(Shape(tp=2), 8), gpus_per_pod(Shape(tp=2), 8)) == (1, 2)
+    with pytest.raises(ValueError, match="12 GPUs"):
+        node_count(Shape(tp=12), 8)
+
+
+def test_knobs() -> None:
+    shape = Shape(attention_dp=8, moe_ep=8)
+    limits = {"max_num_batched_tokens": 8200, "block_size": 32, "max_num_seqs": 256}
+
+    assert "multiple of tokens_per_block 32" in knob_problems("trtllm", shape=shape, **limits)[0]
+    assert knob_problems("vllm", shape=shape, **limits) == []
+    assert knob_problems("trtllm", shape=shape, **limits | {"max_num_batched_tokens": 8192}) == []
+    assert sglang_max_running_requests(256, shape) == 2048
+    assert "32-bit" in knob_problems("sglang", shape=shape, **limits | {"max_num_seqs": 2**29})[0]
+
+
+def test_revision_encoder_and_topology() -> None:
+    assert "local snapshot" in (model_revision_problem("trtllm", revision="abc", local_snapshot=False) or "")
+    assert model_revision_problem("trtllm", revision="abc", local_snapshot=True) is None
+    assert model_revision_problem("vllm", revision="abc", local_snapshot=False) is None
+    assert topology_problem("trtllm", frozenset({"agg", "encode"})) is not None
+    assert topology_problem("trtllm", frozenset({"prefill", "decode", "encode"})) is None
+    assert topology_problem("vllm", frozenset({"agg", "encode"})) is None
+    assert encoder_problems("trtllm", tp=2, batch_size=8) == []
+    assert "only 1" in encoder_problems("vllm", tp=1, batch_size=2)[0]
+    assert "power of two" in encoder_problems("vllm", tp=3, batch_size=1)[0]

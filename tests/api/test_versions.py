@@ -1,0 +1,123 @@
+import pytest
+from dgdr_api.errors import VersionChainBroken
+from dgdr_api.terms import BACKENDS, Backend
+from dgdr_api.versions import Chain, data_versions, engine_version, resolve_chain, runtime_version, table
+
+
+def chain(image: str, backend: Backend, sku: str = "h200_sxm", override: str | None = None, **pins: str) -> Chain:
+    return resolve_chain(f"nvcr.io/nvidia/ai-dynamo/{image}", override, pins, backend, sku)
+
+
+def test_a_chain_without_a_gap_is_bound() -> None:
+    found = chain("sglang-runtime:1.4.2", "sglang")
+
+    assert (found.runtime, found.engine, found.performance_data, found.pinned) == ("1.4.2", "0.5.16", "0.5.16", False)
+    assert chain("sglang-runtime:1.3.1", "sglang").performance_data == "0.5.14"
+
+
+def test_finding_engine_0_24_requested_0_20_used_never_nearest() -> None:
+    with pytest.raises(VersionChainBroken) as broken:
+        chain("vllm-runtime:1.4.2", "vllm")
+
+    message = str(broken.value)
+    for link in ("vllm-runtime:1.4.2", "Dynamo 1.4.2", "vLLM 0.26.0", "h200_sxm", "0.24.0 and 0.27.0"):
+        assert link in message
+    assert broken.value.fix == "runtime.performanceDataVersion: {vllm: 0.24.0}"
+    assert broken.value.fix in message
+    assert broken.value.field == "runtime.performanceDataVersion.vllm"
+
+
+def test_the_printed_pin_mends_the_chain_and_says_so() -> None:
+    found = chain("vllm-runtime:1.4.2", "vllm", vllm="0.24.0")
+
+    assert (found.engine, found.performance_data, found.pinned) == ("0.26.0", "0.24.0", True)
+
+
+def test_a_pin_to_the_chains_own_version_is_bound() -> None:
+    assert chain("sglang-runtime:1.4.2", "sglang", sglang="0.5.16").pinned is False
+
+
+def test_a_pin_of_data_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(VersionChainBroken, match=r"0\.25\.0, pinned .* does not exist for vllm on h200_sxm"):
+        chain("vllm-runtime:1.4.2", "vllm", vllm="0.25.0")
+
+
+def test_qwen3_on_sglang_0_5_9_names_the_data_versions_that_exist() -> None:
+    with pytest.raises(VersionChainBroken, match=r"SGLang 0\.5\.9;.*only 0\.5\.14 and 0\.5\.16.*Dynamo 1\.4\.2 or"):
+        chain("sglang-runtime:1.0.2", "sglang")
+
+
+def test_a_backend_without_data_for_the_gpu_type() -> None:
+    with pytest.raises(VersionChainBroken, match="no SGLang performance data for b60: b60 has data for vllm only"):
+        chain("sglang-runtime:1.4.2", "sglang", "b60")
+    with pytest.raises(VersionChainBroken, match="a30 has no performance data at all"):
+        chain("sglang-runtime:1.4.2", "sglang", "a30")
+
+
+def test_an_unknown_runtime_names_the_known_ones() -> None:
+    with pytest.raises(VersionChainBroken, match=r"Dynamo 9\.9\.9.*not known; known are 1\.6\.1, .*versionOverride"):
+        chain("vllm-runtime:9.9.9", "vllm")
+
+
+def test_a_tag_without_a_version_asks_for_the_override() -> None:
+    with pytest.raises(VersionChainBroken, match=r"set runtime\.versionOverride") as broken:
+        chain("vllm-runtime:latest", "vllm")
+    assert broken.value.field == "runtime.versionOverride"
+    assert chain("sglang-runtime:latest", "sglang", override="1.4.2").runtime == "1.4.2"
+
+
+@pytest.mark.parametrize(
+    ("image", "override", "runtime"),
+    [
+        ("x/vllm-runtime:1.4.2", None, "1.4.2"),
+        ("x/vllm-runtime:v1.4.2-efa", None, "1.4.2"),
+        ("x/vllm-runtime:1.2.0-efa-amd64", None, "1.2.0"),
+        ("x/vllm-runtime:1.4.2-enterprise", None, "1.4.2"),
+        ("x/vllm-runtime:1.2.0-cuda13", None, "1.2.0"),
+        ("x/tensorrtllm-runtime:1.5.0-nemotron-3.5-lightning-dev.1", None, "1.5.0"),
+        ("x/vllm-runtime:1.4.2", "1.3.1", "1.3.1"),
+        ("x/vllm-runtime:1.3.0-dev.1", None, "1.3.0-dev.1"),
+        ("x/vllm-runtime:1.3.0-dev.1", "1.3.0", "1.3.0-dev.1"),
+        ("x/vllm-runtime:1.3.0-dev.1", "1.4.2", "1.4.2"),
+        ("x/vllm-runtime:1.5.0-dev.9", None, "1.5.0-dev.9"),
+        ("x/vllm-runtime:1.5.0-dev.9", "1.5.0", "1.5.0"),
+        ("x/vllm-runtime:0.8.1.post2", "0.8.1", "0.8.1.post2"),
+        ("x/vllm-runtime:0.8.1.post2", None, None),
+        ("x/vllm-runtime@sha256:abc", None, None),
+        ("host:5000/vllm-runtime", None, None),
+        ("host:5000/vllm-runtime:1.4.2@sha256:abc", None, "1.4.2"),
+        ("x/vllm-runtime:1.6", None, None),
+    ],
+)
+def test_the_version_of_an_image(image: str, override: str | None, runtime: str | None) -> None:
+    assert runtime_version(image, override) == runtime
+
+
+@pytest.mark.parametrize(
+    ("runtime", "vllm", "sglang", "trtllm"),
+    [
+        ("1.6.1", "0.31.0", "0.5.21", "1.3.0rc29"),
+        ("1.3.0.post1", "0.23.0", "0.5.14", "1.3.0rc19"),
+        ("1.3.0-dev.1", "0.22.0", "0.5.12.post1", "1.3.0rc17"),
+        ("1.1.0-dev.2", "0.19.0", "0.5.9", "1.3.0rc9"),
+        ("0.9.0", "0.14.1", "0.5.8", "1.3.0rc1"),
+        ("0.8.1.post3", "0.12.0", "0.5.6.post2", "1.2.0rc6.post3"),
+        ("0.6.0", "0.11.0", "0.5.3.post2", "1.1.0rc5"),
+    ],
+)
+def test_engines_of_a_runtime(runtime: str, vllm: str, sglang: str, trtllm: str) -> None:
+    assert [engine_version(runtime, backend) for backend in BACKENDS] == [vllm, sglang, trtllm]
+
+
+def test_every_runtime_names_all_engines() -> None:
+    assert all(set(engines) == set(BACKENDS) for engines in table().runtimes.values())
+
+
+def test_data_versions_are_those_of_the_performance_model() -> None:
+    perf_database = pytest.importorskip("aiconfigurator_core.sdk.perf_database")
+
+    for sku in table().performance_data:
+        for backend in BACKENDS:
+            slots = perf_database.get_version_slots(sku, backend) or {}
+            assert set(slots.values()) == set(data_versions(backend, sku)), (sku, backend)
+            assert slots.get("current") == next(iter(data_versions(backend, sku)), None)

@@ -1,0 +1,145 @@
+"""space, coverage, render, verify, catalog and schema as a user sees them."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.cli.conftest import Dgdr, Write
+
+
+@pytest.mark.parametrize("command", ["search", "coverage", "space", "render", "verify", "catalog", "schema"])
+def test_every_command_has_help_with_an_example(dgdr: Dgdr, command: str) -> None:
+    ended = dgdr(command, "--help")
+    assert ended.exit_code == 0
+    assert f"Example: dgdr {command}" in ended.stdout
+
+
+def test_help_imports_nothing_heavy() -> None:
+    program = (
+        "import sys; import dgdr_cli.main; "
+        "heavy = {'pydantic', 'numpy', 'kubernetes', 'pandas', 'pyarrow', 'jinja2', 'rich.progress'}; "
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_space_reproduces_the_sizes_of_sixteen_gpus(dgdr: Dgdr, write: Write) -> None:
+    ended = dgdr("space", write(), "-o", "json")
+    assert ended.exit_code == 0, ended.output
+    branches = {branch["name"]: branch for branch in json.loads(ended.stdout)["branches"]}
+    assert branches["vllm/disagg"]["shapes"] == {"prefill": 5, "decode": 5}
+    assert (branches["vllm/disagg"]["pairs"], branches["vllm/disagg"]["pool"]) == (367, 29_727)
+    assert branches["vllm/agg"]["shapes"] == {"agg": 5}
+    assert (branches["vllm/agg"]["pairs"], branches["vllm/agg"]["pool"]) == (31, 279)
+
+
+def test_space_says_what_the_kv_gate_removes(dgdr: Dgdr, write: Write) -> None:
+    long = {"isl": 120_000, "osl": 8_000, "saturated": True}
+    request = write(spec__workload__static=long, spec__modelRef__name="meta-llama/Meta-Llama-3.1-70B")
+    gated = json.loads(dgdr("space", request, "-o", "json").stdout)["branches"][0]
+    free = json.loads(dgdr("space", request, "--no-kv-gate", "-o", "json").stdout)["branches"][0]
+    (removed,) = [each for each in gated["removed"] if each["reason"] == "kv_capacity"]
+    assert removed["count"] == free["pairs"] - gated["pairs"] > 0
+    assert "128,000" in removed["detail"]
+
+
+def test_coverage_answers_per_tuple_with_the_specific_reason(dgdr: Dgdr) -> None:
+    options = ("--model", "Qwen/Qwen3-32B-FP8", "--sku", "A100", "--sku", "H100-SXM5-80GB", "--backend", "sglang")
+    ended = dgdr("coverage", *options, "-o", "json")
+    assert ended.exit_code == 0, ended.output
+    rows = json.loads(ended.stdout)
+    found = {(next(iter(row["skus"].values())), row["topology"]): row["reason"] for row in rows}
+    assert found == {
+        ("a100_sxm", "agg"): "UnsupportedDtype",
+        ("a100_sxm", "disagg"): "UnsupportedDtype",
+        ("h100_sxm", "agg"): "Supported",
+        ("h100_sxm", "disagg"): "Supported",
+    }
+
+
+def test_coverage_of_nothing_supported_ends_with_three(dgdr: Dgdr) -> None:
+    ended = dgdr("coverage", "--model", "no/such-model", "--sku", "H200", "--backend", "vllm")
+    assert ended.exit_code == 3
+    assert "UnknownModel" in ended.stdout
+
+
+def test_coverage_reads_a_matrix_and_names_what_is_wrong_in_it(dgdr: Dgdr, tmp_path: Path) -> None:
+    matrix = tmp_path / "rows.csv"
+    head = "model_path,backend,mode,sku,gpu_budget,isl,osl\n"
+    matrix.write_text(head + "Qwen/Qwen3-32B,vllm,agg,h200_sxm,16,3000,300\n")
+    ended = dgdr("coverage", "--matrix", matrix, "-o", "json")
+    assert [row["reason"] for row in json.loads(ended.stdout)] == ["Supported"]
+    matrix.write_text(head + "Qwen/Qwen3-32B,vllm,agg,h200_sxm,many,3000,300\n")
+    wrong = dgdr("coverage", "--matrix", matrix)
+    assert wrong.exit_code == 2
+    assert "rows.csv:2" in wrong.output
+    assert "gpu_budget" in wrong.output
+
+
+def test_catalog_resolves_what_people_type(dgdr: Dgdr) -> None:
+    rows = json.loads(dgdr("catalog", "skus", "-o", "json").stdout)
+    h200 = next(row for row in rows if row["name"] == "h200_sxm")
+    assert (h200["gpusPerNode"], h200["performanceData"]) == (8, True)
+    models = json.loads(dgdr("catalog", "models", "-o", "json").stdout)
+    assert {"model": "Qwen/Qwen3-32B"} in models
+    versions = json.loads(dgdr("catalog", "versions", "-o", "json").stdout)
+    chain = next(row for row in versions if (row["backend"], row["runtime"]) == ("sglang", "1.4.2"))
+    assert chain["engine"] == "0.5.16"
+    assert "h200_sxm" in chain["performanceData"]
+
+
+@pytest.mark.parametrize("document", ["request", "run", "candidate", "replay-spec", "events", "config"])
+def test_schema_is_json_schema(dgdr: Dgdr, document: str) -> None:
+    made = json.loads(dgdr("schema", document).stdout)
+    assert made["$schema"].startswith("https://json-schema.org/")
+
+
+def test_render_and_verify_agree_and_a_changed_value_is_found(dgdr: Dgdr, write: Write, tmp_path: Path) -> None:
+    request, out = write(), tmp_path / "out"
+    assert dgdr("search", request, "--out", out).exit_code == 0
+    name = yaml.safe_load((out / "run.yaml").read_text())["status"]["candidateRefs"][0]["name"]
+    candidate = out / "candidates" / f"{name}.yaml"
+    assert dgdr("verify", out / "dgd.yaml", candidate).exit_code == 0
+    text = (out / "dgd.yaml").read_text()
+    changed = tmp_path / "changed.yaml"
+    changed.write_text(text.replace("replicas: 8", "replicas: 7"))
+    assert changed.read_text() != text
+    ended = dgdr("verify", changed, candidate)
+    assert ended.exit_code == 3
+    assert "7" in ended.stdout
+
+
+def test_materialization_names_a_place_or_a_reason_for_every_value(dgdr: Dgdr, write: Write, tmp_path: Path) -> None:
+    request, out = write(), tmp_path / "out"
+    assert dgdr("search", request, "--out", out).exit_code == 0
+    candidate = next((out / "candidates").iterdir())
+    ended = dgdr("render", candidate, "--request", request, "--materialization", "-o", "json")
+    rows = json.loads(ended.stdout)
+    assert all(("destination" in row) != ("reason" in row) for row in rows)
+    assert len(rows) > 20
+
+
+def test_a_document_that_is_no_candidate_is_refused(dgdr: Dgdr, write: Write, tmp_path: Path) -> None:
+    other = tmp_path / "other.yaml"
+    other.write_text("kind: Pod\n")
+    ended = dgdr("render", other, "--request", write())
+    assert ended.exit_code == 2
+    assert "Pod" in ended.output
+
+
+def test_an_internal_error_is_a_message_not_a_trace(dgdr: Dgdr, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dgdr_cli import catalog  # noqa: PLC0415
+
+    def broken() -> None:
+        raise ZeroDivisionError("wrong turn")
+
+    monkeypatch.setattr(catalog, "_skus", broken)
+    ended = dgdr("catalog", "skus")
+    assert ended.exit_code == 4
+    assert "ZeroDivisionError: wrong turn" in ended.output
+    assert "Traceback" not in ended.output
