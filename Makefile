@@ -35,7 +35,7 @@ format: $(VENV)/.dev
 
 ## Speed and memory beside aiconfigurator, on this machine.
 bench: $(VENV)/.dev
-	$(BIN)/python benchmarks/run.py
+	$(BIN)/python -m benchmarks.run
 
 picture: $(VENV)/.dev
 	$(BIN)/python docs/picture.py

@@ -42,8 +42,8 @@ def entry(lock: str, name: str) -> str:
 
 def resolve(target: Path) -> None:
     """Write the lock; versions already in it stay where pyproject.toml allows them."""
-    command = [UV, "pip", "compile", "--quiet", "pyproject.toml", "--all-extras", "--universal"]
-    options = ["--python-version", "3.11", "--generate-hashes", "--no-annotate", "--no-header", "-o", target]
+    command = [str(UV), "pip", "compile", "--quiet", "pyproject.toml", "--all-extras", "--universal"]
+    options = ["--python-version", "3.11", "--generate-hashes", "--no-annotate", "--no-header", "-o", str(target)]
     subprocess.run([*command, *options], cwd=ROOT, check=True)  # noqa: S603 - fixed words, no input
 
 

@@ -34,8 +34,8 @@ def peer_command() -> Path:
 
 def peer_arguments(save: Path) -> list[str]:
     """The same request as ours: Qwen3-32B, 16 H200, vLLM, 3000/300, TTFT 1000 ms, TPOT 40 ms."""
-    request = "--model Qwen/Qwen3-32B --system h200_sxm --backend vllm --total-gpus 16".split()
-    load = "--isl 3000 --osl 300 --ttft 1000 --tpot 40".split()
+    request = ["--model", "Qwen/Qwen3-32B", "--system", "h200_sxm", "--backend", "vllm", "--total-gpus", "16"]
+    load = ["--isl", "3000", "--osl", "300", "--ttft", "1000", "--tpot", "40"]
     return ["cli", "default", *request, *load, "--save-dir", str(save)]
 
 

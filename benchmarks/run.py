@@ -1,8 +1,8 @@
 """Speed and memory of the command, beside aiconfigurator 0.12 on the same request in the same run.
 
-Every figure is a whole process: interpreter, imports, work, results. Cold means an empty disk cache of ours; the peer has
-none. Runs of ours and the peer's take turns. Wall and CPU are the least of the runs, memory the largest. The tables are
-printed and written to benchmarks/results.md.
+Every figure is a whole process: interpreter, imports, work, results. Cold means an empty disk cache of ours; the
+peer has none. Runs of ours and the peer's take turns. Wall and CPU are the least of the runs, memory the largest. The
+tables are printed and written to benchmarks/results.md.
 """
 
 import argparse
@@ -13,8 +13,9 @@ import tempfile
 from pathlib import Path
 
 import pyarrow.parquet as pq
-from peer import peer_arguments, peer_best, peer_command
-from process import Run, Runs, measure
+
+from benchmarks.peer import peer_arguments, peer_best, peer_command
+from benchmarks.process import Run, Runs, measure
 
 ROOT = Path(__file__).parent.parent
 DGDR = Path(sys.executable).parent / "dgdr"
@@ -64,7 +65,7 @@ def measured(folder: Path, runs: int, *, with_peer: bool) -> str:
 
 def search(folder: Path, name: object, log: Path, cache: Path) -> Run:
     """One search of the benchmark's request."""
-    command = [DGDR, "search", REQUEST, "--out", folder / f"out-{name}"]
+    command: list[str | Path] = [DGDR, "search", REQUEST, "--out", folder / f"out-{name}"]
     return measure(command, log, {"DGDR_CACHE_DIR": str(cache)})
 
 
@@ -84,12 +85,16 @@ def heading(runs: int) -> str:
 
 def speed_table(rows: list[tuple[str, Runs]], peer: Runs | None) -> str:
     """Wall, CPU and memory; and how many times the peer takes."""
-    text = "| command | wall, s | median wall, s | CPU, s | peak memory, MB | peer / ours, wall | peer / ours, memory |\n"
+    text = (
+        "| command | wall, s | median wall, s | CPU, s | peak memory, MB | peer / ours, wall | peer / ours, memory |\n"
+    )
     text += "| --- | --- | --- | --- | --- | --- | --- |\n"
     for name, runs in rows:
         compared = peer is not None and runs is not peer and name.startswith("search")
         ratios = (
-            (f"{peer.wall_s / runs.wall_s:.1f}", f"{peer.peak_mb / runs.peak_mb:.1f}") if compared and peer else ("", "")
+            (f"{peer.wall_s / runs.wall_s:.1f}", f"{peer.peak_mb / runs.peak_mb:.1f}")
+            if compared and peer
+            else ("", "")
         )
         text += (
             f"| {name} | {runs.wall_s:.2f} | {runs.median_wall_s:.2f} | {runs.cpu_s:.2f} | {runs.peak_mb:.0f} | "
@@ -112,7 +117,8 @@ def optimum_table(folder: Path) -> str:
         own_rules = max(point["metrics.outputThroughputTokensPerSPerGpu"] for point in per_gpu[topology])
         their_rules = max(point["metrics.outputThroughputTokensPerS"] / GPUS for point in cluster[topology])
         text += f"| {topology} | per used GPU (ours) | {under_our_rules(peer.row, topology):.2f} | {own_rules:.2f} |\n"
-        text += f"| {topology} | per GPU of the cluster (the peer's) | {peer.tokens_per_s_per_gpu:.2f} | {their_rules:.2f} |\n"
+        found = f"{peer.tokens_per_s_per_gpu:.2f} | {their_rules:.2f}"
+        text += f"| {topology} | per GPU of the cluster (the peer's) | {found} |\n"
     return text + "\n"
 
 

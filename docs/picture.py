@@ -1,11 +1,12 @@
 """Draws docs/demo.svg: what a search prints, from a real run of examples/qwen3-32b.yaml."""
 
+import io
 import re
 import tempfile
 from pathlib import Path
 
-from dgdr_cli.search import search_into
 from dgdr_cli.requests import admitted
+from dgdr_cli.search import search_into
 from dgdr_cli.summary import print_summary
 from rich.console import Console
 from rich.terminal_theme import MONOKAI
@@ -16,7 +17,7 @@ WIDTH = 150
 
 def main() -> None:
     """Search, print into a recording console, write the picture."""
-    console = Console(record=True, width=WIDTH, highlight=False, file=(Path("/dev/null")).open("w"))
+    console = Console(record=True, width=WIDTH, highlight=False, file=io.StringIO())
     with tempfile.TemporaryDirectory() as folder:
         _, publisher = search_into(admitted(ROOT / "examples" / "qwen3-32b.yaml"), Path(folder))
         print_summary(publisher, Path("out"), console)

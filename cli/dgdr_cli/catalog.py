@@ -83,9 +83,7 @@ def _versions() -> list[dict[str, Any]]:
             "runtime": runtime,
             "engine": engines[backend],
             "performanceData": [
-                sku
-                for sku, versions in known.performance_data.items()
-                if engines[backend] in versions.get(backend, ())
+                sku for sku, versions in known.performance_data.items() if engines[backend] in versions.get(backend, ())
             ],
         }
         for backend in BACKENDS

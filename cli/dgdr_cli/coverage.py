@@ -1,4 +1,4 @@
-"""`dgdr coverage`: which tuples of model, GPU type, backend and topology can be evaluated, and why the others cannot."""
+"""`dgdr coverage`: which tuples of model, GPU type, backend and topology can be evaluated, and why not the others."""
 
 import csv
 import enum

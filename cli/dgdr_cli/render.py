@@ -12,7 +12,9 @@ from dgdr_cli.exits import WRONG_INPUT, border, fail
 def render(
     candidate: Annotated[Path, typer.Argument(help="Candidate file: one of out/candidates, or kind Candidate.")],
     request: Annotated[Path, typer.Option(help="Request that the candidate belongs to.")],
-    dgd_name: Annotated[str | None, typer.Option(help="Name of the deployment; by default made of the request's.")] = None,
+    dgd_name: Annotated[
+        str | None, typer.Option(help="Name of the deployment; by default made of the request's.")
+    ] = None,
     materialization: Annotated[  # noqa: FBT002
         bool, typer.Option("--materialization", help="Print where each evaluated value stands instead.")
     ] = False,
@@ -25,8 +27,9 @@ def render(
     with border():
         from dgdr_api.canonical import sha256_hex
         from dgdr_api.identity import dgd_name_problems, safe_dgd_name
-        from dgdr_cli.requests import admitted
         from dgdr_publisher.rendering import evaluated_from_document, render_candidate
+
+        from dgdr_cli.requests import admitted
 
         asked = admitted(request)
         meta = asked.request.metadata

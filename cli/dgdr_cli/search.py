@@ -11,8 +11,9 @@ from dgdr_cli.exits import HONEST_NO, INTERRUPTED, OK, border
 
 if TYPE_CHECKING:
     from dgdr_api.run import DynamoGraphDeploymentRun
-    from dgdr_cli.requests import Admitted
     from dgdr_publisher.publisher import Publisher
+
+    from dgdr_cli.requests import Admitted
 
 ATTEMPT = "laptop"
 
@@ -29,9 +30,7 @@ def search(
     out: Annotated[Path, typer.Option(help="Directory for the results.")],
     fidelity: Annotated[FidelityName | None, typer.Option(help="Overrides search.fidelity.")] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Overrides search.parameters.sweep.seed.")] = None,
-    parallel: Annotated[
-        int | None, typer.Option(min=1, help="Overrides search.budget.parallelEvaluations.")
-    ] = None,
+    parallel: Annotated[int | None, typer.Option(min=1, help="Overrides search.budget.parallelEvaluations.")] = None,
     max_duration: Annotated[str | None, typer.Option(help="Overrides search.budget.maxDuration, e.g. 90s.")] = None,
     resume: Annotated[  # noqa: FBT002
         bool, typer.Option("--resume", help="Go on with the same request in a directory that holds its results.")
@@ -39,7 +38,9 @@ def search(
     force: Annotated[  # noqa: FBT002
         bool, typer.Option("--force", help="Replace the results of an earlier search; other files stay.")
     ] = False,
-    output: Annotated[Format, typer.Option("-o", "--output", help="text shows tables; json or yaml the run.")] = Format.TEXT,
+    output: Annotated[
+        Format, typer.Option("-o", "--output", help="text shows tables; json or yaml the run.")
+    ] = Format.TEXT,
 ) -> None:
     """Search without a cluster; the results are files.
 
@@ -52,9 +53,10 @@ def search(
     Example: dgdr search examples/qwen3-32b.yaml --out out
     """
     with border():
+        from dgdr_job.main import check
+
         from dgdr_cli.output_directory import prepare
         from dgdr_cli.requests import admitted
-        from dgdr_job.main import check
 
         asked = admitted(request, _changes(fidelity, seed, parallel, max_duration))
         check(asked.spec)
@@ -87,12 +89,13 @@ def _changes(
 def search_into(asked: "Admitted", out: Path) -> "tuple[DynamoGraphDeploymentRun, Publisher]":
     """Run the engine into a publisher; an interrupt keeps what is known."""
     from dgdr_api.run_object import run_of
-    from dgdr_cli.clock import now
-    from dgdr_cli.progress import SearchBar
     from dgdr_job.main import EventWriter, sweep
     from dgdr_publisher.directory import DirectoryStore
     from dgdr_publisher.publisher import Publisher
     from dgdr_publisher.resources import run_identity
+
+    from dgdr_cli.clock import now
+    from dgdr_cli.progress import SearchBar
 
     run = run_of(asked.request, asked.spec)
     publisher = Publisher(run, DirectoryStore(out), now)

@@ -21,9 +21,10 @@ def space(
     Example: dgdr space examples/qwen3-32b.yaml
     """
     with border():
-        from dgdr_cli.requests import admitted
         from dgdr_job.catalog.catalog import Catalog
         from dgdr_job.search.space_report import space_report
+
+        from dgdr_cli.requests import admitted
 
         asked = admitted(request)
         report = space_report(Catalog(), asked.spec, asked.chains, kv_gated=not no_kv_gate)
@@ -51,7 +52,11 @@ def _print(report: dict[str, Any]) -> None:
         ],
         target,
     )
-    removed = [[branch["name"], each["reason"], f"{each['count']:,}", each["detail"]] for branch in report["branches"] for each in branch["removed"]]
+    removed = [
+        [branch["name"], each["reason"], f"{each['count']:,}", each["detail"]]
+        for branch in report["branches"]
+        for each in branch["removed"]
+    ]
     if removed:
         print_table(
             "Removed", [("branch", False), ("reason", False), ("count", True), ("detail", False)], removed, target

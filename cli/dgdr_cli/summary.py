@@ -31,9 +31,7 @@ def print_summary(publisher: "Publisher", out: Path, target: "Console | None" = 
     if status.outcome is not None:
         target.print(f"{status.outcome.reason}: {status.outcome.message}", markup=False)
     if publisher.candidates:
-        target.print(
-            "A static estimate: rates are matched, nothing is replayed; queueing is a constant.", style="dim"
-        )
+        target.print("A static estimate: rates are matched, nothing is replayed; queueing is a constant.", style="dim")
         target.print(f"Best: {out / 'dgd.yaml'}   all: {out / 'candidates'}", markup=False)
 
 

@@ -23,8 +23,9 @@ def verify(
     Example: dgdr verify out/dgd.yaml out/candidates/best.yaml
     """
     with border():
-        from dgdr_cli.requests import admitted
         from dgdr_publisher.rendering import evaluated_from_document, verify_dgd
+
+        from dgdr_cli.requests import admitted
 
         evaluated = evaluated_from_document(read_mapping(candidate))
         spec = None if request is None else admitted(request).spec

@@ -30,7 +30,7 @@ from dgdr_job.search.sweep import Progress, Sweep
 class EventWriter:
     """Wraps data into numbered events of wire version 1 and passes them on."""
 
-    def __init__(self, send: Callable[[Event], None], *, attempt: str, run_uid: str, now: Callable[[], str]) -> None:
+    def __init__(self, send: Callable[[Event], object], *, attempt: str, run_uid: str, now: Callable[[], str]) -> None:
         self._send, self._attempt, self._run_uid, self._now = send, attempt, run_uid, now
         self._seq = 0
 

@@ -11,7 +11,9 @@ WRONG = [
     pytest.param({"spec__hardware__gpu__budget": 0}, 2, ["spec.hardware.gpu.budget", "0", "1"], id="below its bound"),
     pytest.param({"spec__hardware__gpu__budget": "16"}, 2, ["spec.hardware.gpu.budget", "16"], id="wrong type"),
     pytest.param({"spec__hardware__gpu__bugdet": 16}, 2, ["bugdet", "budget"], id="unknown key names its neighbour"),
-    pytest.param({"spec__hardware__gpu__sku": "H2000"}, 2, ["spec.hardware.gpu.sku", "H2000", "h200"], id="unknown SKU"),
+    pytest.param(
+        {"spec__hardware__gpu__sku": "H2000"}, 2, ["spec.hardware.gpu.sku", "H2000", "h200"], id="unknown SKU"
+    ),
     pytest.param({"spec__runtime__image": "vllm-runtime:latest"}, 2, ["runtime", "versionOverride"], id="no version"),
     pytest.param({"spec__objective__metric": None}, 2, ["spec.objective.metric"], id="no metric"),
     pytest.param({"spec__modelRef__name": "/etc/passwd"}, 2, ["spec.modelRef.name"], id="a path as model"),
@@ -23,9 +25,7 @@ WRONG = [
         ["search_space.gpu_budget", "hardware.gpu.budget"],
         id="an engine key that the request owns",
     ),
-    pytest.param(
-        {"spec__modelRef__name": "Qwen/Qwen3-33B"}, 3, ["UnknownModel", "Qwen/Qwen3-32B"], id="unknown model"
-    ),
+    pytest.param({"spec__modelRef__name": "Qwen/Qwen3-33B"}, 3, ["UnknownModel", "Qwen/Qwen3-32B"], id="unknown model"),
     pytest.param(
         {"spec__objective__sla": {"ttftMs": 1, "itlMs": 0.1}}, 3, ["NoFeasibleCandidate", "TTFT", "1 ms"], id="SLA"
     ),
@@ -35,15 +35,34 @@ WRONG = [
         ["BudgetTooSmall", "hardware.gpu.budget", "2"],
         id="a budget that no deployment fits",
     ),
-    pytest.param({"spec__search__fidelity": "replay", "spec__workload__static": {"isl": 3000, "osl": 300, "concurrency": 8}}, 3, ["UnsupportedFeature", "search.fidelity", "replay"], id="replay"),
-    pytest.param({"spec__backends": ["trtllm"], "spec__runtime__performanceDataVersion": {"trtllm": "1.3.0rc20"}}, 3, ["UnsupportedFeature", "trtllm"], id="TensorRT-LLM"),
-    pytest.param({"spec__search__router": [{"mode": "kv"}]}, 3, ["UnsupportedFeature", "search.router", "kv"], id="KV router"),
-    pytest.param({"spec__overrides": {"dgd": {"spec": {"components": [{"name": "worker", "replicas": 1}]}}}}, 3, ["UnsupportedFeature", "overrides.dgd"], id="overrides.dgd"),
+    pytest.param(
+        {"spec__search__fidelity": "replay", "spec__workload__static": {"isl": 3000, "osl": 300, "concurrency": 8}},
+        3,
+        ["UnsupportedFeature", "search.fidelity", "replay"],
+        id="replay",
+    ),
+    pytest.param(
+        {"spec__backends": ["trtllm"], "spec__runtime__performanceDataVersion": {"trtllm": "1.3.0rc20"}},
+        3,
+        ["UnsupportedFeature", "trtllm"],
+        id="TensorRT-LLM",
+    ),
+    pytest.param(
+        {"spec__search__router": [{"mode": "kv"}]}, 3, ["UnsupportedFeature", "search.router", "kv"], id="KV router"
+    ),
+    pytest.param(
+        {"spec__overrides": {"dgd": {"spec": {"components": [{"name": "worker", "replicas": 1}]}}}},
+        3,
+        ["UnsupportedFeature", "overrides.dgd"],
+        id="overrides.dgd",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("changes", "code", "words"), WRONG)
-def test_one_clear_message(dgdr: Dgdr, write: Write, tmp_path: Path, changes: dict[str, Any], code: int, words: list[str]) -> None:
+def test_one_clear_message(
+    dgdr: Dgdr, write: Write, tmp_path: Path, changes: dict[str, Any], code: int, words: list[str]
+) -> None:
     out = tmp_path / "out"
     ended = dgdr("search", write(**changes), "--out", out)
     assert ended.exit_code == code, ended.output

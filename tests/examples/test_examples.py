@@ -42,7 +42,9 @@ def test_gpus_of_the_deployment_are_those_that_were_evaluated(results: dict[str,
 
 
 @pytest.mark.parametrize("name", FOUND)
-def test_every_candidate_verifies_against_what_it_renders_to(results: dict[str, Result], name: str, tmp_path: Path) -> None:
+def test_every_candidate_verifies_against_what_it_renders_to(
+    results: dict[str, Result], name: str, tmp_path: Path
+) -> None:
     result = results[name]
     for ref in result.run["status"]["candidateRefs"]:
         path = result.out / "candidates" / f"{ref['name']}.yaml"

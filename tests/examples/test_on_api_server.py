@@ -20,7 +20,9 @@ def dgd_crd(kubectl: Kubectl) -> None:
 
 @pytest.mark.usefixtures("dgd_crd")
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "unsupported"])
-def test_deployments_are_accepted(results: dict[str, Result], kubectl: Kubectl, namespace: str, tmp_path: Path, name: str) -> None:
+def test_deployments_are_accepted(
+    results: dict[str, Result], kubectl: Kubectl, namespace: str, tmp_path: Path, name: str
+) -> None:
     result = results[name]
     deployments = [result.out / "dgd.yaml"]
     for place, candidate in enumerate(result.candidates):

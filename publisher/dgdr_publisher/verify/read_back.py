@@ -108,7 +108,7 @@ def _worker(component: Mapping[str, Any], backend: str) -> WorkerReading:
         replicas=_get(component, "replicas", int, name),
         node_count=1 if multinode is None else _get(multinode, "nodeCount", int, f"{name}.multinode"),
         gpus_per_pod=int(gpus),
-        node_selector=_get(pod, "nodeSelector", dict, name),
+        node_selector=_labels(pod, name),
         pod=_pod(component, pod, container, name),
         engine=engine,
     )
@@ -140,14 +140,19 @@ def _pod(component: Mapping[str, Any], pod: Mapping[str, Any], container: Mappin
                 Difference(f"{name}.env", f"each of {', '.join(sorted(_ENV))} at most once", variable)
             )
         env[variable] = entry
-    override = component.get("runtimeVersionOverride")
+    versioned = "runtimeVersionOverride" in component
     return PodReading(
         image=_get(container, "image", str, name),
-        runtime_version_override=None if override is None else str(override),
+        runtime_version_override=_get(component, "runtimeVersionOverride", str, name) if versioned else None,
         hf_home=_get(env["HF_HOME"], "value", str, f"{name}.env.HF_HOME") if "HF_HOME" in env else None,
         token_secret=_secret(env["HF_TOKEN"], name) if "HF_TOKEN" in env else None,
         claims=_claims(pod, container, name),
     )
+
+
+def _labels(pod: Mapping[str, Any], name: str) -> dict[str, str]:
+    selector = _get(pod, "nodeSelector", dict, name)
+    return {label: _get(selector, label, str, f"{name}.nodeSelector") for label in selector}
 
 
 def _secret(entry: Mapping[str, Any], name: str) -> tuple[str, str]:
