@@ -1,6 +1,6 @@
 """The publisher of one run: takes its events in order, keeps its status, publishes its candidates at the end."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from dgdr_api import reasons
 from dgdr_api.candidate import EvaluatedCandidate
@@ -23,7 +23,7 @@ from dgdr_api.run import DynamoGraphDeploymentRun, RunOutcome, RunStatus
 from dgdr_publisher import run_status
 from dgdr_publisher.errors import EventError, SequenceGapError
 from dgdr_publisher.resources import candidate_resource, run_identity
-from dgdr_publisher.selection import Chosen, Selection, select
+from dgdr_publisher.selection import Selection, select
 from dgdr_publisher.store import Store
 
 Clock = Callable[[], str]
@@ -120,7 +120,8 @@ class Publisher:
                 self._candidates[event.data.id] = event.data
             case RoundCompletedEvent():
                 self._reserve = event.data.reserve
-                best = self._candidates.get(self._reserve[0]) if self._reserve else None
+                known = [self._candidates[point] for point in self._reserve if point in self._candidates]
+                best = self._best(known)
                 self._save(run_status.after_round(self._status, event.data, best, self._clock()))
             case CompletedEvent():
                 self._complete(event.data)
@@ -152,16 +153,16 @@ class Publisher:
         """Publish the first of the reserve that render; candidates are written before anything names them."""
         selection = self._select()
         names = self._write_candidates(selection)
-        best = self._best(selection)
-        if best is not None:
-            self._store.write_best(best.rendered.dgd, best.rendered.materialization)
+        best = self._best([chosen.evaluated for chosen in selection.chosen])
+        for chosen in selection.chosen:
+            if chosen.evaluated is best:
+                self._store.write_best(chosen.rendered.dgd, chosen.rendered.materialization)
         self._store.write_points(self._batches, _publication(selection, names))
         if not selection.chosen and selection.unrenderable and outcome.reason in reasons.HONEST_OUTCOMES:
             cause = next(iter(selection.unrenderable.values()))
             text = f"none of {len(selection.unrenderable)} candidates could be rendered; the first: {cause}"
             outcome = RunOutcome(reason=reasons.NOTHING_RENDERABLE.name, message=text[:1024], time=outcome.time)
-        evaluated = None if best is None else best.evaluated
-        status = run_status.after_publication(self._status, selection, names, evaluated, outcome.time)
+        status = run_status.after_publication(self._status, selection, names, best, outcome.time)
         self._save(run_status.after_end(status, outcome))
         for name in self._published:
             if name not in names:
@@ -188,11 +189,11 @@ class Publisher:
             self._store.write_candidate(resource)
         return [resource.metadata.name for resource in self._resources]
 
-    def _best(self, selection: Selection) -> Chosen | None:
+    def _best(self, candidates: Sequence[EvaluatedCandidate]) -> EvaluatedCandidate | None:
         """Rank 1, or the knee of the front: there the score is the product of the scaled objectives."""
         if self._run.spec.objective.mode == "optimize":
-            return next(iter(selection.chosen), None)
-        return max(selection.chosen, key=lambda chosen: chosen.evaluated.evaluation.score, default=None)
+            return next(iter(candidates), None)
+        return max(candidates, key=lambda one: one.evaluation.score, default=None)
 
     def _save(self, status: RunStatus) -> None:
         self._store.write_run(self._run.model_copy(update={"status": status}))

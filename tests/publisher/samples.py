@@ -62,7 +62,7 @@ def role(
     memory_fraction: float = 0.92,
     nextn: int = 0,
     data: str | None = None,
-    **engine: Any,  # noqa: ANN401 - fields of Engine
+    **engine: Any,
 ) -> dict[str, Any]:
     """A ReplayRole as a document."""
     parallel = Shape(**(shape or {}))
@@ -97,7 +97,7 @@ def evaluated(
     model: str = MODEL,
     score: float = 100.0,
     name: str | None = None,
-    **spec: Any,  # noqa: ANN401
+    **spec: Any,
 ) -> EvaluatedCandidate:
     """A candidate of these roles; ``spec`` sets further fields of its ReplaySpec."""
     topology = "agg" if roles[0]["kind"] == "agg" else "disagg"
@@ -128,7 +128,7 @@ def spec(
     *,
     model: dict[str, Any] | None = None,
     gpu: dict[str, Any] | None = None,
-    **fields: Any,  # noqa: ANN401 - further fields of the request
+    **fields: Any,
 ) -> RunSpec:
     """The run spec of a request that such a candidate answers."""
     runtime: dict[str, Any] = {"image": IMAGES[backend, version]}

@@ -33,7 +33,7 @@ def test_every_leaf_of_what_was_evaluated_has_a_row(name: str) -> None:
     assert all((row.destination is None) != (row.reason is None) for row in rows)
 
 
-def _resolve(document: Any, pointer: str) -> Any:  # noqa: ANN401 - a JSON document
+def _resolve(document: Any, pointer: str) -> Any:
     for step in pointer.split("/")[1:]:
         key = step.replace("~1", "/")
         document = document[int(key)] if isinstance(document, list) else document[key]

@@ -156,6 +156,16 @@ def test_points_of_a_front_have_no_rank_and_the_best_is_the_knee() -> None:
     }
 
 
+def test_the_best_so_far_of_a_front_is_its_knee() -> None:
+    of = run(spec(objective={"mode": "pareto"}))
+    publisher = Publisher(of, Memory(), lambda: NOW)
+    knee = evaluated(role("agg", {"tp": 4}), score=0.9)
+    for event in events(evaluated(role("agg"), score=0.0), knee, of=of)[:-1]:
+        publisher.handle(event)
+    assert publisher.status.best is not None
+    assert publisher.status.best.used_gpus == 4
+
+
 def test_every_point_goes_to_the_store() -> None:
     _, store = publish(DISAGG, AGG)
     assert store.points == (points(DISAGG, AGG),)

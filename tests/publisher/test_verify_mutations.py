@@ -17,14 +17,14 @@ def steps(pointer: str) -> list[str]:
     return [step.replace("~1", "/").replace("~0", "~") for step in pointer.split("/")[1:]]
 
 
-def parent_of(document: Any, pointer: str) -> tuple[Any, Any]:  # noqa: ANN401 - a JSON document
+def parent_of(document: Any, pointer: str) -> tuple[Any, Any]:
     *path, last = steps(pointer)
     for step in path:
         document = document[int(step)] if isinstance(document, list) else document[step]
     return document, int(last) if isinstance(document, list) else last
 
 
-def other(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+def other(value: Any) -> Any:
     """A value of the same kind that is not this one."""
     match value:
         case bool():
@@ -42,7 +42,7 @@ def other(value: Any) -> Any:  # noqa: ANN401 - any JSON value
     raise AssertionError(value)
 
 
-def leaf_pointers(value: Any, pointer: str = "") -> Iterator[str]:  # noqa: ANN401 - any JSON value
+def leaf_pointers(value: Any, pointer: str = "") -> Iterator[str]:
     if isinstance(value, dict):
         for key, item in value.items():
             yield from leaf_pointers(item, f"{pointer}/{key.replace('~', '~0').replace('/', '~1')}")

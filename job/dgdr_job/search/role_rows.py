@@ -20,7 +20,7 @@ from dgdr_job.search.config import RateMatching, Workload
 from dgdr_job.space.gate import has_room
 from dgdr_job.space.knobs import RoleKnobs
 from dgdr_job.timing.batches import BATCH_GRID, max_batch
-from dgdr_job.timing.corrections import correct_decode, correct_prefill
+from dgdr_job.timing.corrections import agg_waiting_ms, correct_decode, correct_prefill
 from dgdr_job.timing.plausibility import Plausibility
 from dgdr_job.timing.rows import agg_rows, decode_rows, prefill_rows
 
@@ -186,12 +186,13 @@ def aggregated(
         )
     budgets = rows.ctx_tokens[fits]
     ttft, tpot = rows.ttft_ms[fits], rows.tpot_ms[fits]
-    e2e_ms = ttft + tpot * (workload.osl - 1)
+    slots = rows.batch[fits] * shape.attention_dp * shape.pp
+    rate = within_slots(rows.requests_per_s[fits], slots, ttft + tpot * (workload.osl - 1))
     return ShapeData(shape, rows.shares, rows.plausibility), Rows(
         batch=rows.batch[fits],
         batched_tokens=budgets,
-        rate=within_slots(rows.requests_per_s[fits], rows.batch[fits] * shape.attention_dp * shape.pp, e2e_ms),
-        ttft_ms=ttft,
+        rate=rate,
+        ttft_ms=ttft + agg_waiting_ms(slots, rate, ttft, tpot, osl=workload.osl),
         tpot_ms=tpot,
         estimates=tuple(estimates[int(budget)] for budget in budgets),
     )
