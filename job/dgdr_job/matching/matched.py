@@ -4,10 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dgdr_job.matching.arrays import TIE, Floats, Goal, Ints
-
-MOST_WORKERS = 2.0**31
-"""Counts are cut here: far beyond every budget, and products with GPUs stay within 64 bits."""
+from dgdr_job.matching.arrays import TIE, Floats, Ints
 
 
 @dataclass(frozen=True)
@@ -31,20 +28,6 @@ class Matched:
         return Matched(**{name: getattr(self, name)[rows] for name in self.__dataclass_fields__})
 
 
-def best_of_each(points: Matched, goal: Goal) -> Matched:
-    """The best deployment of each pair, pairs ascending.
-
-    Highest value within the tie, then fewer GPUs, then the higher rate within the tie, then fewer decode, then fewer
-    prefill workers.
-    """
-    points = points.take(np.argsort(points.pair, kind="stable"))
-    points = _keep_highest(points, _value(points, goal))
-    points = _keep_highest(points, -points.gpus.astype(np.float64))
-    points = _keep_highest(points, points.rate)
-    order = np.lexsort((points.prefill_workers, points.decode_workers, points.pair))
-    return points.take(order[np.flatnonzero(np.diff(points.pair[order], prepend=-1))])
-
-
 def concatenate(parts: list[Matched]) -> Matched:
     """Deployments one after another."""
     empty = np.empty(0, dtype=np.int64)
@@ -62,29 +45,9 @@ def enumerate_counts(index: Ints, least: Ints, most: Ints) -> tuple[Ints, Ints]:
     return np.repeat(index, counts), of_index + np.repeat(least, counts)
 
 
-def least_workers(rate: Floats, of_one: Floats) -> Ints:
-    """Least count whose rate reaches ``rate`` (within the tie), at least 1; the rounding of the quotient is mended."""
-    target = rate * (1 - TIE)
-    count = np.clip(np.ceil(target / of_one), 1.0, MOST_WORKERS)
-    count = np.where((count > 1) & (of_one * (count - 1) >= target), count - 1, count)
-    count = np.where((of_one * count < target) & (count < MOST_WORKERS), count + 1, count)
-    return count.astype(np.int64)
+def least_workers(rate: Floats, of_one: Floats) -> Floats:
+    """Least count whose rate reaches ``rate`` within the tie, at least 1, as a whole number in a float.
 
-
-def _keep_highest(points: Matched, value: Floats) -> Matched:
-    """Of each pair the deployments whose value is the highest, within the tie. Pairs are in one run each."""
-    if len(points) == 0:
-        return points
-    start = np.flatnonzero(np.diff(points.pair, prepend=-1))
-    top = np.repeat(np.maximum.reduceat(value, start), np.diff(np.append(start, len(value))))
-    return points.take(np.flatnonzero(value >= top - TIE * np.abs(top)))
-
-
-def _value(points: Matched, goal: Goal) -> Floats:
-    match goal:
-        case "rate_per_gpu":
-            return points.rate / points.gpus
-        case "rate":
-            return points.rate
-        case "fewest_gpus":
-            return np.zeros(len(points.rate))
+    The rounding of the quotient is four orders below the tie, so it decides nothing.
+    """
+    return np.maximum(np.ceil(rate * (1 - TIE) / of_one), 1.0)

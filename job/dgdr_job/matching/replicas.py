@@ -52,13 +52,14 @@ def all_replicas(rows: Rows, limits: Limits) -> Iterator[Matched]:
 def _counts(rows: Rows, limits: Limits) -> tuple[Ints, Ints]:
     """Least and most workers of each row; none where the least is more than the most."""
     least = np.maximum(rows.least_workers, -(-limits.min_gpu_budget // rows.gpus))
-    return np.maximum(least, least_workers(rows.needed_rate, rows.rate)), limits.gpu_budget // rows.gpus
+    needed = np.minimum(least_workers(rows.needed_rate, rows.rate), limits.gpu_budget + 1).astype(np.int64)
+    return np.maximum(least, needed), limits.gpu_budget // rows.gpus
 
 
 def _saturating(rows: Rows, least: Ints, most: Ints) -> Ints:
     """The least count that serves what is offered, or the most; below ``least`` where there is no count."""
     reached = np.minimum(rows.offered_rate, rows.rate * most)
-    return np.minimum(np.maximum(least_workers(reached, rows.rate), least), most)
+    return np.minimum(np.maximum(least_workers(reached, rows.rate).astype(np.int64), least), most)
 
 
 def _matched(rows: Rows, index: Ints, count: Ints) -> Matched:

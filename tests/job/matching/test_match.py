@@ -3,8 +3,10 @@
 from typing import get_args
 
 import numpy as np
+import pytest
 from dgdr_job.matching import match, reference
 from dgdr_job.matching.arrays import Goal
+from dgdr_job.matching.matched import concatenate
 from dgdr_job.space.limits import Limits
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -75,7 +77,7 @@ def test_best_counts_equal_trying_all(rows: list[Row], limits: Limits, goal: Goa
 @given(rows=st.lists(row, min_size=1, max_size=4), limits=limits())
 def test_all_deployments_hold_the_whole_frontier_and_stay_within_the_limits(rows: list[Row], limits: Limits) -> None:
     pairs = pairs_of(rows)
-    found = match.all_deployments(pairs, limits)
+    found = concatenate(list(match.all_deployments(pairs, limits)))
     assert (found.gpus <= limits.gpu_budget).all()
     assert (found.gpus >= limits.min_gpu_budget).all()
     for index, (prefill_rate, g_p, decode_rate, g_d, least_d, offer, need) in enumerate(rows):
@@ -97,18 +99,44 @@ def test_the_order_of_the_pairs_does_not_matter() -> None:
     assert forward.rate.tolist() == backward.rate[::-1].tolist()
 
 
-def test_a_chunked_run_equals_a_run_in_one_piece(monkeypatch: object) -> None:
+def test_chunks_hold_the_same_deployments_as_one_piece(monkeypatch: pytest.MonkeyPatch) -> None:
     rows: list[Row] = [(1.0 + k / 7, 1 + k % 3, 5.0 - k / 9, 1 + k % 2, 1, float("inf"), 0.0) for k in range(20)]
     limits = Limits(gpu_budget=24)
-    whole = match.best_deployments(pairs_of(rows), limits, "rate_per_gpu")
-    original = match.CHUNK_POINTS
-    try:
-        match.CHUNK_POINTS = 60
-        pieces = match.best_deployments(pairs_of(rows), limits, "rate_per_gpu")
-    finally:
-        match.CHUNK_POINTS = original
-    for name in ("pair", "prefill_workers", "decode_workers", "gpus", "rate"):
-        assert getattr(whole, name).tolist() == getattr(pieces, name).tolist()
+
+    def all_of_them() -> list[tuple[int, int, int, int, float]]:
+        chunks = list(match.all_deployments(pairs_of(rows), limits))
+        found = concatenate(chunks)
+        columns = (found.pair, found.prefill_workers, found.decode_workers, found.gpus, found.rate)
+        return sorted(zip(*(column.tolist() for column in columns), strict=True))
+
+    whole = all_of_them()
+    monkeypatch.setattr(match, "CHUNK_POINTS", 60)
+    assert all_of_them() == whole
+    assert len(list(match.all_deployments(pairs_of(rows), limits))) > 3
+
+
+def test_at_equal_gpus_the_higher_rate_is_taken() -> None:
+    """Exactly 5 GPUs: 1 + 2 serves 2/s, 3 + 1 serves 3/s on as many GPUs."""
+    rows: list[Row] = [(2.0, 1, 3.0, 2, 1, float("inf"), 0.0)]
+    found = match.best_deployments(pairs_of(rows), Limits(gpu_budget=5, min_gpu_budget=5), "fewest_gpus")
+    assert (found.prefill_workers[0], found.decode_workers[0], found.rate[0]) == (3, 1, 3.0)
+
+
+def test_numbers_far_beyond_every_budget_fit_no_deployment_and_raise_nothing() -> None:
+    """A rate or concurrency that no count reaches must not overflow into a negative count."""
+    rows: list[Row] = [
+        (0.001, 1, 0.001, 1, 1, 1e15, 1e15),
+        (1.0, 1, 1.0, 1, 2**31 - 1, 2.0, 0.0),
+        (1e-300, 16, 1e-300, 16, 1, 1e15, 1e15),
+    ]
+    for goal in GOALS:
+        assert match.best_deployments(pairs_of(rows), Limits(gpu_budget=65_536), goal).pair.tolist() == []
+
+
+def test_no_pairs_make_no_deployments() -> None:
+    none = pairs_of([(1.0, 1, 1.0, 1, 1, float("inf"), 0.0)]).take(np.empty(0, dtype=np.int64))
+    assert match.best_deployments(none, Limits(gpu_budget=8), "rate").pair.tolist() == []
+    assert concatenate(list(match.all_deployments(none, Limits(gpu_budget=8)))).pair.tolist() == []
 
 
 def test_the_peer_s_best_row_is_beaten_by_counts_it_does_not_try() -> None:
