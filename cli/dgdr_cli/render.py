@@ -25,21 +25,22 @@ def render(
     Example: dgdr render out/candidates/best.yaml --request examples/qwen3-32b.yaml
     """
     with border():
-        from dgdr_api.canonical import sha256_hex
-        from dgdr_api.identity import dgd_name_problems, safe_dgd_name
+        from dgdr_api.identity import dgd_name_problems
         from dgdr_publisher.rendering import evaluated_from_document, render_candidate
+        from dgdr_publisher.selection import choose
 
         from dgdr_cli.requests import admitted
 
         asked = admitted(request)
         meta = asked.request.metadata
         evaluated = evaluated_from_document(read_mapping(candidate))
-        point = sha256_hex(evaluated.candidate.model_dump(mode="json"), 16)
-        name = dgd_name or safe_dgd_name(meta.name, point, meta.namespace)
-        problems = dgd_name_problems(meta.namespace, name, [])
-        if problems:
-            fail(WRONG_INPUT, "--dgd-name: " + "; ".join(problems))
-        rendered = render_candidate(evaluated, asked.spec, name, meta.namespace)
+        if dgd_name is None:
+            rendered = choose(evaluated, asked.spec, meta.name, meta.namespace).rendered
+        else:
+            problems = dgd_name_problems(meta.namespace, dgd_name, [])
+            if problems:
+                fail(WRONG_INPUT, "--dgd-name: " + "; ".join(problems))
+            rendered = render_candidate(evaluated, asked.spec, dgd_name, meta.namespace)
         if not materialization:
             write_data(rendered.dgd, Format.JSON if output is Format.JSON else Format.YAML)
             return

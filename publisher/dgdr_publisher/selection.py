@@ -66,7 +66,7 @@ def select(
             unrenderable[point] = "the search named it but sent no candidate"
             continue
         try:
-            found = _choose(evaluated, spec, request_name, namespace)
+            found = choose(evaluated, spec, request_name, namespace)
         except RenderError as error:
             unrenderable[point] = str(error)
             continue
@@ -78,8 +78,14 @@ def select(
     return Selection(tuple(chosen.values()), unrenderable, tuple(repeated))
 
 
-def _choose(evaluated: EvaluatedCandidate, spec: SearchSpec, request_name: str, namespace: str) -> Chosen:
-    """Render under a name of the final length; the hash that names it follows from what is rendered."""
+def choose(evaluated: EvaluatedCandidate, spec: SearchSpec, request_name: str, namespace: str) -> Chosen:
+    """Render one candidate under the name that its point hash gives the deployment.
+
+    The hash follows from what is rendered, so it is rendered under another name of the same length first.
+
+    Raises:
+        RenderError: it cannot be rendered, or reads back differently.
+    """
     try:
         provisional = safe_dgd_name(request_name, evaluated.id, namespace)
     except NameTooLong as error:

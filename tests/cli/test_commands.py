@@ -105,6 +105,7 @@ def test_render_and_verify_agree_and_a_changed_value_is_found(dgdr: Dgdr, write:
     name = yaml.safe_load((out / "run.yaml").read_text())["status"]["candidateRefs"][0]["name"]
     candidate = out / "candidates" / f"{name}.yaml"
     assert dgdr("verify", out / "dgd.yaml", candidate).exit_code == 0
+    assert dgdr("render", candidate, "--request", request).stdout == (out / "dgd.yaml").read_text()
     text = (out / "dgd.yaml").read_text()
     changed = tmp_path / "changed.yaml"
     changed.write_text(text.replace("replicas: 8", "replicas: 7"))

@@ -46,8 +46,9 @@ def enumerate_counts(index: Ints, least: Ints, most: Ints) -> tuple[Ints, Ints]:
 
 
 def least_workers(rate: Floats, of_one: Floats) -> Floats:
-    """Least count whose rate reaches ``rate`` within the tie, at least 1, as a whole number in a float.
+    """Least count whose rate reaches ``rate`` within the tie, at least 1, as a whole number in a float (or infinite).
 
     The rounding of the quotient is four orders below the tie, so it decides nothing.
     """
-    return np.maximum(np.ceil(rate * (1 - TIE) / of_one), 1.0)
+    with np.errstate(over="ignore"):
+        return np.maximum(np.ceil(rate * (1 - TIE) / of_one), 1.0)
