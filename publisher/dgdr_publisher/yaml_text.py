@@ -13,14 +13,14 @@ _PLAIN = re.compile(r"-{0,2}[A-Za-z/][A-Za-z0-9_./@+-]*(:[A-Za-z0-9_./@+-]+)*")
 _READ_AS_OTHERS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null", "none", "nan", "inf"})
 
 
-class _Dumper(yaml.SafeDumper):
+class _Dumper(yaml.CSafeDumper):
     """Writes no anchors: equal parts are written out each time."""
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ANN401, ARG002 - signature of the base class
         return True
 
 
-def _string(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+def _string(dumper: yaml.CSafeDumper, text: str) -> yaml.ScalarNode:
     plain = _PLAIN.fullmatch(text) is not None and text.lower() not in _READ_AS_OTHERS
     style: Literal["'", '"'] | None = None if plain else "'" if text.isprintable() else '"'
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)

@@ -1,0 +1,280 @@
+"""The static estimate equals trying every row and every worker count, for every metric, load and bound."""
+
+from collections import defaultdict
+
+import numpy as np
+import pytest
+from dgdr_api.terms import Metric
+from dgdr_job.search import static
+from dgdr_job.search.config import Sla, Workload
+from dgdr_job.search.points import metrics, objective, score
+from dgdr_job.search.question import Question
+from dgdr_job.search.role_table import RoleTable
+from dgdr_job.space.limits import Limits
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from tests.job.search import synthetic
+from tests.job.search.synthetic import Deployment, everything, questions, table, tables
+
+METRICS: tuple[Metric, ...] = (
+    "throughput",
+    "throughputPerGpu",
+    "throughputPerUser",
+    "throughputPerCost",
+    "ttft",
+    "e2eLatency",
+    "minGpus",
+)
+OSL = 10
+SATURATED = Workload(isl=100, osl=OSL, saturated=True)
+
+
+def evaluate(given_tables: tuple[RoleTable, ...], question: Question) -> static.Evaluated:
+    if len(given_tables) == 1:
+        return static.evaluate_agg(given_tables[0], question)
+    return static.evaluate_disagg(given_tables[0], given_tables[1], question)
+
+
+def deployments(given_tables: tuple[RoleTable, ...], found: static.Evaluated) -> list[Deployment]:
+    points = found.points
+    disagg = len(given_tables) == 2
+    result = []
+    for k in range(len(points)):
+        rows = (int(points.prefill_row[k]), int(points.decode_row[k]))[0 if disagg else 1 :]
+        workers = (int(points.prefill_workers[k]), int(points.decode_workers[k]))[0 if disagg else 1 :]
+        result.append(
+            Deployment(
+                shapes=tuple(int(t.gpus[row]) for t, row in zip(given_tables, rows, strict=True)),
+                rows=rows,
+                workers=workers,
+                gpus=int(points.gpus[k]),
+                rate=float(points.rate[k]),
+                ttft=float(points.ttft_ms[k]),
+                tpot=float(points.tpot_ms[k]),
+            )
+        )
+    return result
+
+
+def key(deployment: Deployment, metric: Metric) -> tuple[float, int, float, tuple[int, ...]]:
+    """What decides between deployments of the same rows; values within the tie are made equal."""
+    value = float(f"{deployment.value(metric, OSL):.10g}")
+    return -value, deployment.gpus, -float(f"{deployment.rate:.10g}"), deployment.workers[::-1]
+
+
+both = st.one_of(
+    tables("agg").map(lambda agg: (agg,)), st.tuples(tables("prefill"), tables("decode"))
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(given_tables=both, metric=st.sampled_from(METRICS), data=st.data())
+def test_the_best_of_each_pair_of_rows_equals_trying_all(
+    given_tables: tuple[RoleTable, ...], metric: Metric, data: st.DataObject
+) -> None:
+    question = data.draw(questions((metric,)))
+    best: dict[tuple[int, ...], Deployment] = {}
+    for deployment in everything(given_tables, question):
+        known = best.get(deployment.rows)
+        if known is None or key(deployment, metric) < key(known, metric):
+            best[deployment.rows] = deployment
+    found = {each.rows: each for each in deployments(given_tables, evaluate(given_tables, question))}
+    assert found.keys() == best.keys()
+    for rows, each in found.items():
+        assert (each.workers, each.gpus) == (best[rows].workers, best[rows].gpus)
+        assert each.rate == pytest.approx(best[rows].rate, rel=1e-11)
+        assert (each.ttft, each.tpot) == (best[rows].ttft, best[rows].tpot)
+
+
+@settings(max_examples=300, deadline=None)
+@given(given_tables=both, metric=st.sampled_from(METRICS), data=st.data())
+def test_each_shape_is_served_or_refused_with_a_true_reason(
+    given_tables: tuple[RoleTable, ...], metric: Metric, data: st.DataObject
+) -> None:
+    question = data.draw(questions((metric,)))
+    feasible = {each.shapes for each in everything(given_tables, question)}
+    found = evaluate(given_tables, question)
+    refused = {tuple(shape.gpus for shape in refusal.shapes): refusal for refusal in found.refusals}
+    assert len(refused) == len(found.refusals)
+    served = {each.shapes for each in deployments(given_tables, found)}
+    every = {
+        (a.shape.gpus, *(b.shape.gpus for b in rest))
+        for a in given_tables[0].shapes
+        for rest in ([(b,) for b in given_tables[1].shapes] if len(given_tables) == 2 else [()])
+    }
+    assert served == feasible
+    assert refused.keys() == every - feasible
+
+    no_load = Question(SATURATED, question.sla, question.limits, question.metrics, pareto=False)
+    no_limit = Question(SATURATED, question.sla, Limits(gpu_budget=8), question.metrics, pareto=False)
+    with_counts = {each.shapes for each in everything(given_tables, no_load)}
+    with_rows = {each.shapes for each in everything(given_tables, no_limit)}
+    counts: dict[tuple[int, ...], set[tuple[int, ...]]] = defaultdict(set)
+    anything = Question(SATURATED, Sla(), question.limits, question.metrics, pareto=False)
+    for each in everything(given_tables, anything):
+        counts[each.shapes].add(each.workers)
+    for shapes, refusal in refused.items():
+        expected = (
+            "sla_constraint"
+            if shapes not in with_rows
+            else "gpu_budget"
+            if shapes not in with_counts
+            else "load_constraint"
+        )
+        assert (refusal.status, refusal.reason) == ("infeasible", expected), refusal.detail
+        assert refusal.detail
+        assert refusal.deployments == len(counts[shapes])
+
+
+PARETO = st.lists(st.sampled_from(METRICS), min_size=2, max_size=4, unique=True).map(tuple)
+
+
+@settings(max_examples=250, deadline=None)
+@given(given_tables=both, chosen=PARETO, data=st.data())
+def test_the_points_hold_the_whole_front(
+    given_tables: tuple[RoleTable, ...], chosen: tuple[Metric, ...], data: st.DataObject
+) -> None:
+    """Brute force over all rows and counts: nothing dominates what is found, and nothing that is left out is new."""
+    question = data.draw(questions(chosen, pareto=True))
+    assume(question.workload.osl == OSL)
+    every = list(everything(given_tables, question))
+    values = [tuple(float(f"{each.value(metric, OSL):.9g}") for metric in chosen) for each in every]
+    front = {
+        mine
+        for mine in values
+        if not any(all(a >= b for a, b in zip(other, mine, strict=True)) and other != mine for other in values)
+    }
+    points = evaluate(given_tables, question).points
+    columns = metrics(points, OSL)
+    scores = [score(objective(points, columns, metric, 2.5), metric).tolist() for metric in chosen]
+    found = {tuple(float(f"{value:.9g}") for value in row) for row in zip(*scores, strict=True)}
+    assert front <= found
+    assert found <= set(values)
+    fewest = {mine: min(each.gpus for each, other in zip(every, values, strict=True) if other == mine) for mine in front}
+    for row, gpus in zip(zip(*scores, strict=True), points.gpus.tolist(), strict=True):
+        mine = tuple(float(f"{value:.9g}") for value in row)
+        assert gpus >= fewest.get(mine, 0)
+    least = defaultdict(lambda: 10**9)
+    for row, gpus in zip(zip(*scores, strict=True), points.gpus.tolist(), strict=True):
+        mine = tuple(float(f"{value:.9g}") for value in row)
+        least[mine] = min(least[mine], gpus)
+    assert {mine: least[mine] for mine in front} == fewest
+
+
+def ask(metric: Metric = "throughputPerGpu", sla: Sla | None = None, **load: float) -> Question:
+    workload = Workload(isl=100, osl=OSL, **(load or {"saturated": True}))  # type: ignore[arg-type]
+    return Question(workload, sla or Sla(), Limits(gpu_budget=8), (metric,), pareto=False)
+
+
+AGG = table("agg", {1: [(4, 10.0, 100.0, 20.0)]})
+PREFILL = table("prefill", {1: [(1, 10.0, 100.0, 0.0)]})
+DECODE = table("decode", {1: [(4, 10.0, 0.0, 20.0)]})
+
+
+@pytest.mark.parametrize(
+    ("met", "missed"),
+    [
+        (Sla(ttft_ms=100, itl_ms=20), Sla(ttft_ms=np.nextafter(100.0, 0), itl_ms=20)),
+        (Sla(ttft_ms=100, itl_ms=20), Sla(ttft_ms=100, itl_ms=np.nextafter(20.0, 0))),
+        (Sla(e2e_ms=280), Sla(e2e_ms=np.nextafter(280.0, 0))),
+    ],
+)
+def test_bounds_are_inclusive(met: Sla, missed: Sla) -> None:
+    assert len(static.evaluate_agg(AGG, ask(sla=met)).points) == 1
+    assert len(static.evaluate_disagg(PREFILL, DECODE, ask(sla=met)).points) == 1
+    for found in (static.evaluate_agg(AGG, ask(sla=missed)), static.evaluate_disagg(PREFILL, DECODE, ask(sla=missed))):
+        assert len(found.points) == 0
+        assert [refusal.reason for refusal in found.refusals] == ["sla_constraint"]
+
+
+def test_a_bound_that_is_not_strict_gates_nothing() -> None:
+    assert len(static.evaluate_agg(AGG, ask(sla=Sla(ttft_ms=1, itl_ms=1, strict=False))).points) == 1
+
+
+def test_refusals_carry_the_numbers_that_were_compared() -> None:
+    sla = static.evaluate_disagg(PREFILL, DECODE, ask(sla=Sla(ttft_ms=50, itl_ms=12.5)))
+    assert sla.refusals[0].detail == "least TTFT 100 ms > 50 ms, least TPOT 20 ms > 12.5 ms"
+    e2e = static.evaluate_agg(AGG, ask(sla=Sla(e2e_ms=279)))
+    assert e2e.refusals[0].detail == "least e2e 280 ms > 279 ms"
+    load = static.evaluate_agg(AGG, ask(concurrency=33))
+    assert load.refusals[0].detail == "33 requests are in flight, 8 GPUs hold at most 32 within the bounds"
+    rate = static.evaluate_disagg(PREFILL, DECODE, ask(request_rate=41))
+    assert rate.refusals[0].detail == "41 requests/s are asked for, 8 GPUs serve at most 40 within the bounds"
+    wide = table("agg", {16: [(1, 1.0, 1.0, 1.0)]})
+    assert static.evaluate_agg(wide, ask()).refusals[0].detail == (
+        "one worker of each role takes 16 GPUs, the budget is 8"
+    )
+    odd = table("agg", {3: [(1, 1.0, 1.0, 1.0)]})
+    seven = Question(SATURATED, Sla(), Limits(8, 7), ("throughput",), pareto=False)
+    assert static.evaluate_agg(odd, seven).refusals[0].detail == "no counts of workers of 3 GPUs make 7 to 8 GPUs"
+
+
+def test_bounds_that_no_one_row_meets_together_are_told_so() -> None:
+    """Aggregated rows have both latencies: small batches decode fast, large passes prefill fast."""
+    rows = table("agg", {1: [(1, 5.0, 100.0, 30.0), (2, 5.0, 200.0, 10.0)]})
+    found = static.evaluate_agg(rows, ask(sla=Sla(ttft_ms=150, itl_ms=20)))
+    assert found.refusals[0].detail == "least TTFT with a TPOT within 20 ms is 200 ms > 150 ms"
+
+
+BROKEN = [float("nan"), float("inf"), 0.0, -1.0]
+
+
+@pytest.mark.parametrize("value", BROKEN)
+@pytest.mark.parametrize("column", [1, 2, 3])
+@pytest.mark.parametrize("metric", METRICS)
+def test_a_number_that_is_no_positive_finite_one_never_ranks(value: float, column: int, metric: Metric) -> None:
+    broken = [4, 10.0, 100.0, 20.0]
+    broken[column] = value
+    row: synthetic.Row = (int(broken[0]), broken[1], broken[2], broken[3])
+    alone = static.evaluate_agg(table("agg", {1: [row]}), ask(metric))
+    assert len(alone.points) == 0
+    assert [(r.status, r.reason, r.deployments) for r in alone.refusals] == [("failed", "invalid_metrics", 8)]
+    beside = static.evaluate_agg(table("agg", {1: [row, (4, 10.0, 100.0, 20.0)]}), ask(metric))
+    assert set(beside.points.decode_row.tolist()) == {1}
+    assert [(r.status, r.reason, r.deployments) for r in beside.refusals] == [("failed", "invalid_metrics", 0)]
+    assert "1 of 2 rows" in beside.refusals[0].detail
+
+
+@pytest.mark.parametrize("value", BROKEN)
+@pytest.mark.parametrize("metric", METRICS)
+def test_the_same_holds_for_either_role(value: float, metric: Metric) -> None:
+    for prefill, decode in (
+        (table("prefill", {1: [(1, value, 100.0, 0.0)]}), DECODE),
+        (table("prefill", {1: [(1, 10.0, value, 0.0)]}), DECODE),
+        (PREFILL, table("decode", {1: [(4, 10.0, 0.0, value)]})),
+        (PREFILL, table("decode", {1: [(4, value, 0.0, 20.0)]})),
+    ):
+        found = static.evaluate_disagg(prefill, decode, ask(metric))
+        assert len(found.points) == 0
+        assert [(r.status, r.reason) for r in found.refusals] == [("failed", "invalid_metrics")]
+
+
+def test_with_one_output_token_decoding_never_binds() -> None:
+    decode = table("decode", {1: [(4, float("inf"), 0.0, 0.0)]})
+    one = Question(Workload(isl=100, osl=1, saturated=True), Sla(), Limits(gpu_budget=8), ("throughput",), pareto=False)
+    points = static.evaluate_disagg(PREFILL, decode, one).points
+    assert (points.prefill_workers.tolist(), points.decode_workers.tolist(), points.rate.tolist()) == ([7], [1], [70.0])
+
+
+@pytest.mark.parametrize(
+    ("chosen", "goal"),
+    [
+        (("throughputPerGpu", "throughputPerUser"), "rate_per_gpu"),
+        (("throughputPerGpu", "throughputPerCost"), "rate_per_gpu"),
+        (("throughput", "ttft"), "rate"),
+        (("minGpus", "ttft"), "fewest_gpus"),
+        (("ttft", "throughputPerUser"), "fewest_gpus"),
+        (("throughput", "throughputPerGpu"), None),
+        (("minGpus", "throughputPerGpu", "ttft"), None),
+    ],
+)
+def test_counts_of_a_front(chosen: tuple[Metric, ...], goal: str | None) -> None:
+    assert Question(SATURATED, Sla(), Limits(8), chosen, pareto=True).goal == goal
+
+
+def test_nothing_to_pair_is_nothing_found() -> None:
+    empty = table("decode", {})
+    found = static.evaluate_disagg(PREFILL, empty, ask())
+    assert (len(found.points), found.refusals) == (0, ())
+    assert len(static.evaluate_agg(table("agg", {}), ask("throughput")).points) == 0
