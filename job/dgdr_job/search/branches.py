@@ -191,6 +191,6 @@ def _check_budget(branch: Branch) -> None:
     if least > branch.limits.gpu_budget:
         raise Unsupported(
             Reason.BUDGET_TOO_SMALL,
-            f"{branch.name}: the smallest deployment takes {least} GPUs, "
+            f"the smallest {branch.topology} deployment takes {least} GPUs, "
             f"hardware.gpu.budget is {branch.limits.gpu_budget}",
         )

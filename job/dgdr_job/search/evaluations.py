@@ -79,8 +79,9 @@ def why_nothing(results: Sequence[BranchResult], osl: int) -> str:
         f"{reason}: {count} deployments, e.g. {examples[reason]}"
         for reason, count in sorted(counts.items(), key=lambda item: -item[1])
     ]
-    unscheduled = [row for result in results for row in result.refused if not row.deployments]
-    parts += [f"{row.summary} {row.reason}: {row.detail}" for row in unscheduled[:2]]
+    if not rows:
+        unscheduled = [row for result in results for row in result.refused]
+        parts += [f"{row.summary} {row.reason}: {row.detail}" for row in unscheduled[:2]]
     return ("nothing is feasible: " + "; ".join(parts))[:MESSAGE_CHARACTERS]
 
 

@@ -69,7 +69,7 @@ def search_config(spec: RunSpec, data_versions: Mapping[Backend, str]) -> SmartS
     try:
         return SmartSearchConfig.model_validate(merged)
     except ValidationError as error:
-        raise InvalidRequest([_problem(detail) for detail in error.errors(include_url=False)]) from error
+        raise InvalidRequest(_problems(error.errors(include_url=False))) from error
 
 
 def generated_load(spec: RunSpec) -> StaticWorkload:
@@ -200,6 +200,16 @@ TYPE_TEXTS: tuple[tuple[str, str], ...] = (
     ("string", "must be a text"),
 )
 """Our words for a value of another type, by the start of pydantic's name of the fault."""
+
+
+def _problems(details: list[ErrorDetails]) -> list[Problem]:
+    """What is wrong; a fault of a list that follows from a fault of one of its values is left out."""
+    places = [detail["loc"] for detail in details]
+    return [
+        _problem(detail)
+        for detail in details
+        if not any(place != detail["loc"] and place[: len(detail["loc"])] == detail["loc"] for place in places)
+    ]
 
 
 def _problem(detail: ErrorDetails) -> Problem:

@@ -68,9 +68,10 @@ def reserve(results: list[BranchResult], goal: Goal, osl: int, size: int, build:
         size: candidates wanted.
         build: makes a candidate; also decides ties, by canonical JSON.
     """
-    merged = _merge(results, goal)
-    if len(merged.point) == 0:
+    results = [result for result in results if len(result.points)]
+    if not results:
         return Reserve((), 0)
+    merged = _merge(results, goal)
     if goal.pareto:
         return _front(results, merged, size, build)
     keys = [rank_keys(result, goal.metrics[0], goal.sla, osl) for result in results]

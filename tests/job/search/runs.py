@@ -32,7 +32,7 @@ def merged(base: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
-def run(backend: str = "vllm", **changes: Any) -> RunSpec:  # noqa: ANN401 - any part of a request
+def run(backend: str = "vllm", **changes: Any) -> RunSpec:
     """Qwen3-32B on 16 H200, 3000/300, saturated, best throughput per GPU under ttft 1000 and itl 40; and changes."""
     base: dict[str, Any] = {
         "modelRef": {"name": "Qwen/Qwen3-32B"},
@@ -44,13 +44,16 @@ def run(backend: str = "vllm", **changes: Any) -> RunSpec:  # noqa: ANN401 - any
         "objective": {"mode": "optimize", "metric": "throughputPerGpu", "sla": {"ttftMs": 1000, "itlMs": 40}},
         "search": {"fidelity": "static"},
     }
-    return run_spec(RequestSpec.model_validate(merged(base, changes)))
+    request = merged(base, changes)
+    if request["objective"]["mode"] == "pareto":
+        request["objective"].pop("metric", None)
+    return run_spec(RequestSpec.model_validate(request))
 
 
-def unbound(**changes: Any) -> RunSpec:  # noqa: ANN401 - any part of a request
+def unbound(**changes: Any) -> RunSpec:
     """The same without latency targets."""
-    spec: RunSpec = run(**merged({"objective": {"sla": None}}, changes))
-    return spec
+    objective = {"sla": None, **changes.pop("objective", {})}
+    return run(objective=objective, **changes)
 
 
 @dataclass(frozen=True)
@@ -105,6 +108,4 @@ def search(spec: RunSpec, catalog: Catalog, clock: Callable[[], float] = lambda:
 
 def deployment(candidate: EvaluatedCandidate) -> list[tuple[str, int, str, int]]:
     """(kind, workers, shape, batch) of each role."""
-    return [
-        (role.kind, role.workers, role.shape.label, role.engine.max_num_seqs) for role in candidate.candidate.roles
-    ]
+    return [(role.kind, role.workers, role.shape.label, role.engine.max_num_seqs) for role in candidate.candidate.roles]

@@ -13,9 +13,13 @@ def dominates(a: Floats, b: Floats) -> bool:
     return bool((a >= b).all() and (a > b).any())
 
 
-matrices = st.integers(2, 4).flatmap(
-    lambda k: st.lists(st.lists(st.integers(0, 6).map(float), min_size=k, max_size=k), min_size=1, max_size=14)
-).map(np.array)
+matrices = (
+    st.integers(2, 4)
+    .flatmap(
+        lambda k: st.lists(st.lists(st.integers(0, 6).map(float), min_size=k, max_size=k), min_size=1, max_size=14)
+    )
+    .map(np.array)
+)
 
 
 @settings(max_examples=300, deadline=None)
@@ -60,7 +64,10 @@ def test_order_is_extremes_then_most_hypervolume(scores: Floats) -> None:
     chosen = order[: len(expected)]
     for step, (mine, theirs) in enumerate(zip(chosen, expected, strict=True)):
         if mine != theirs:  # equal gains up to rounding may swap, never differ in value
-            assert abs(union_of_boxes(unit[[*chosen[:step], mine]]) - union_of_boxes(unit[[*chosen[:step], theirs]])) < 1e-9
+            assert (
+                abs(union_of_boxes(unit[[*chosen[:step], mine]]) - union_of_boxes(unit[[*chosen[:step], theirs]]))
+                < 1e-9
+            )
             break
 
 

@@ -63,9 +63,7 @@ def key(deployment: Deployment, metric: Metric) -> tuple[float, int, float, tupl
     return -value, deployment.gpus, -float(f"{deployment.rate:.10g}"), deployment.workers[::-1]
 
 
-both = st.one_of(
-    tables("agg").map(lambda agg: (agg,)), st.tuples(tables("prefill"), tables("decode"))
-)
+both = st.one_of(tables("agg").map(lambda agg: (agg,)), st.tuples(tables("prefill"), tables("decode")))
 
 
 @settings(max_examples=300, deadline=None)
@@ -151,11 +149,13 @@ def test_the_points_hold_the_whole_front(
     found = {tuple(float(f"{value:.9g}") for value in row) for row in zip(*scores, strict=True)}
     assert front <= found
     assert found <= set(values)
-    fewest = {mine: min(each.gpus for each, other in zip(every, values, strict=True) if other == mine) for mine in front}
+    fewest = {
+        mine: min(each.gpus for each, other in zip(every, values, strict=True) if other == mine) for mine in front
+    }
     for row, gpus in zip(zip(*scores, strict=True), points.gpus.tolist(), strict=True):
         mine = tuple(float(f"{value:.9g}") for value in row)
         assert gpus >= fewest.get(mine, 0)
-    least = defaultdict(lambda: 10**9)
+    least: dict[tuple[float, ...], int] = defaultdict(lambda: 10**9)
     for row, gpus in zip(zip(*scores, strict=True), points.gpus.tolist(), strict=True):
         mine = tuple(float(f"{value:.9g}") for value in row)
         least[mine] = min(least[mine], gpus)
@@ -163,7 +163,7 @@ def test_the_points_hold_the_whole_front(
 
 
 def ask(metric: Metric = "throughputPerGpu", sla: Sla | None = None, **load: float) -> Question:
-    workload = Workload(isl=100, osl=OSL, **(load or {"saturated": True}))  # type: ignore[arg-type]
+    workload = Workload(isl=100, osl=OSL, **(load or {"saturated": True}))
     return Question(workload, sla or Sla(), Limits(gpu_budget=8), (metric,), pareto=False)
 
 

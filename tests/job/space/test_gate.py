@@ -25,6 +25,7 @@ class Memory(Catalog):
     def kv(
         self, identity: PerfIdentity, shape: Shape, max_num_batched_tokens: int, memory_fraction: float | None = None
     ) -> KvEstimate:
+        assert identity == IDENTITY
         found = self.tokens[shape.tp, max_num_batched_tokens, memory_fraction]
         if isinstance(found, Reason):
             raise Unsupported(found, f"no estimate of {shape.label}")

@@ -88,9 +88,7 @@ def test_more_ranks_than_experts_are_refused() -> None:
 
 
 def test_a_worker_wider_than_a_node_fills_whole_nodes() -> None:
-    found = role_shapes(
-        DENSE, "vllm", "agg", engine_version="0.24.0", gpus_per_node=8, ladder=(8, 32, 12, 16, 8)
-    )
+    found = role_shapes(DENSE, "vllm", "agg", engine_version="0.24.0", gpus_per_node=8, ladder=(8, 32, 12, 16, 8))
     assert [shape.tp for shape in found.legal] == [8, 16, 32]
     assert [out.shape.tp for out in found.refused] == [12]
 
@@ -142,7 +140,7 @@ def test_laws_of_every_shape(
 
 @given(model=models, ladder=ladders)
 def test_enumeration_equals_trying_every_degree(model: ModelFacts, ladder: tuple[int, ...]) -> None:
-    """Every (tp, dp, moe_tp, moe_ep) up to the widest worker, kept when it is a pure pattern that the model can have."""
+    """Every (tp, dp, moe_tp, moe_ep) up to the widest worker, kept when it is a pure pattern that the model allows."""
     found = role_shapes(model, "sglang", "agg", engine_version="1", gpus_per_node=8, ladder=ladder)
     expected = set()
     degrees = sorted({1, *ladder})

@@ -1,0 +1,128 @@
+"""Rows of real shapes: what bounds them, and the reason where there is none."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from dgdr_api.shape import Shape
+from dgdr_api.terms import RoleKind
+from dgdr_job.catalog.catalog import Catalog
+from dgdr_job.catalog.identity import PerfIdentity
+from dgdr_job.search.config import RateMatching, Workload
+from dgdr_job.search.role_rows import ROWS_OF, NoRow, RoleInput, Rows, within_slots
+from dgdr_job.search.role_table import role_table
+from dgdr_job.space.knobs import RoleKnobs
+from dgdr_job.timing.batches import BATCH_GRID
+
+QWEN = PerfIdentity("Qwen/Qwen3-32B", "h200_sxm", "vllm", "0.24.0")
+WORKLOAD = Workload(isl=3000, osl=300, saturated=True)
+CONSTANTS = RateMatching()
+KNOBS = RoleKnobs((8192, 16384), (512,), (64,), (True,))
+
+
+def role(kind: RoleKind, knobs: RoleKnobs = KNOBS, longest: int = 3300) -> RoleInput:
+    return RoleInput(kind, QWEN, (Shape(),), knobs, longest)
+
+
+def rows(
+    catalog: Catalog, asked: RoleInput, workload: Workload = WORKLOAD, constants: RateMatching = CONSTANTS
+) -> Rows:
+    return ROWS_OF[asked.kind](catalog, asked, Shape(), workload, constants)[1]
+
+
+def test_batches_fill_the_kv_cache_and_no_more(catalog: Catalog) -> None:
+    found = rows(catalog, role("decode"))
+    tokens = found.estimates[0].tokens_per_rank
+    assert found.batch.tolist() == [batch for batch in BATCH_GRID if batch * 3300 <= tokens]
+    assert found.batch[-1] * 3300 <= tokens < BATCH_GRID[len(found.batch)] * 3300
+    assert set(found.batched_tokens.tolist()) == {8192}
+
+
+def test_a_prefill_batch_takes_the_least_budget_that_covers_it(catalog: Catalog) -> None:
+    found = rows(catalog, role("prefill"), constants=RateMatching(prefill_batches=(1, 2, 3, 5, 6)))
+    assert list(zip(found.batch.tolist(), found.batched_tokens.tolist(), strict=True)) == [
+        (1, 8192),
+        (2, 8192),
+        (3, 16384),
+        (5, 16384),
+    ]
+
+
+@pytest.mark.parametrize("kind", ["prefill", "decode", "agg"])
+def test_listed_sequences_bound_the_batch(kind: RoleKind, catalog: Catalog) -> None:
+    knobs = replace(KNOBS, max_num_seqs=(2, 4))
+    constants = RateMatching(prefill_batches=(1, 4, 5))
+    assert int(rows(catalog, role(kind, knobs), constants=constants).batch.max()) == 4
+
+
+def test_an_aggregated_batch_never_exceeds_its_token_budget(catalog: Catalog) -> None:
+    knobs = replace(KNOBS, static_batched_tokens=(16, 64))
+    found = rows(catalog, role("agg", knobs), Workload(isl=8, osl=300, saturated=True))
+    assert {16, 64} == set(found.batched_tokens.tolist())
+    assert {budget: int(found.batch[found.batched_tokens == budget].max()) for budget in (16, 64)} == {16: 16, 64: 64}
+
+
+@pytest.mark.parametrize("kind", ["prefill", "decode", "agg"])
+def test_each_row_holds_the_longest_request(kind: RoleKind, catalog: Catalog) -> None:
+    """The bound is above the room at the larger budget, and below that at the smaller one."""
+    small = catalog.kv(QWEN, Shape(), 512).tokens_per_rank
+    large = catalog.kv(QWEN, Shape(), 16384).tokens_per_rank
+    assert large < small
+    knobs = replace(KNOBS, max_num_batched_tokens=(512, 16384))
+    workload = Workload(isl=300, osl=300, saturated=True)
+    found = rows(catalog, role(kind, knobs, longest=large), workload)
+    assert set(found.batched_tokens.tolist()) == {512}
+    with pytest.raises(NoRow) as refused:
+        rows(catalog, role(kind, knobs, longest=small), workload)
+    assert refused.value.reason == "kv_capacity"
+    assert f"{small:,} KV tokens per rank" in refused.value.detail
+    assert f"longest request of {small:,} tokens" in refused.value.detail
+
+
+def test_a_prompt_beyond_every_listed_budget(catalog: Catalog) -> None:
+    with pytest.raises(NoRow) as refused:
+        rows(catalog, role("prefill"), Workload(isl=16385, osl=1, saturated=True))
+    assert refused.value.reason == "resource_limit"
+    assert refused.value.detail == "tp1: no listed token budget (8,192, 16,384) covers a prompt of 16,385 tokens"
+
+
+def test_no_batch_fills_a_large_pass_of_small_prompts(catalog: Catalog) -> None:
+    with pytest.raises(NoRow) as refused:
+        rows(catalog, role("agg"), Workload(isl=10, osl=10, saturated=True))
+    assert refused.value.reason == "resource_limit"
+    assert "prompts of 10 tokens for a pass of 8,192, 16,384 tokens" in refused.value.detail
+
+
+def test_rates_within_little_s_law() -> None:
+    rate = within_slots(np.array([5.0, 30.0]), np.array([2, 2]), np.array([100.0, 100.0]))
+    assert rate.tolist() == [5.0, 20.0]
+
+
+def test_one_shape_without_rows_leaves_the_others(catalog: Catalog) -> None:
+    asked = RoleInput("decode", QWEN, (Shape(), Shape(tp=2)), KNOBS, catalog.kv(QWEN, Shape(), 8192).tokens_per_rank)
+    found = role_table(catalog, asked, WORKLOAD, CONSTANTS)
+    assert [known.shape.label for known in found.shapes] == ["tp2"]
+    assert [(out.shape.label, out.status, out.reason) for out in found.skipped] == [
+        ("tp1", "infeasible", "kv_capacity")
+    ]
+    assert [shape.label for shape in found.reached] == ["tp2", "tp1"]
+    assert set(found.gpus.tolist()) == {2}
+
+
+def test_a_stop_leaves_the_remaining_shapes(catalog: Catalog) -> None:
+    asked = RoleInput("decode", QWEN, (Shape(), Shape(tp=2)), KNOBS, 3300)
+    answers = iter((False, True))
+    done: list[str] = []
+    found = role_table(
+        catalog, asked, WORKLOAD, CONSTANTS, progress=lambda shape: done.append(shape.label), stop=lambda: next(answers)
+    )
+    assert ([shape.label for shape in found.reached], done) == (["tp1"], ["tp1"])
+
+
+def test_ranks_multiply_slots(catalog: Catalog) -> None:
+    moe = PerfIdentity("openai/gpt-oss-120b", "h200_sxm", "vllm", "0.24.0")
+    asked = RoleInput("decode", moe, (Shape(attention_dp=4, moe_ep=4),), KNOBS, 3300)
+    found = role_table(catalog, asked, WORKLOAD, CONSTANTS)
+    assert (found.slots == 4 * found.batch).all()
+    assert set(found.gpus.tolist()) == {4}
+    assert (found.kv_tokens >= found.batch * 3300).all()
