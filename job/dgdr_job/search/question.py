@@ -1,7 +1,11 @@
 """What a static search asks of every branch alike: load, bounds, limits and objective.
 
-Source: engine.md section 6. Bounds are inclusive. A concurrency needs as many slots and brings at most
+Source: engine.md section 6. Bounds are inclusive. A concurrency C needs as many slots and brings at most
 C / (ttft + tpot * (osl - 1)) requests per second; a request rate must be reached and brings no more than itself.
+
+Ours: a concurrency obeys Little's law. What serves X requests per second, fewer than C brings, keeps each of them for
+C / X seconds; what that exceeds the latency of its rows by is time that requests wait, and belongs to the TTFT. Strict
+bounds hold for the TTFT with the wait, so they bound X from below.
 """
 
 from dataclasses import dataclass
@@ -10,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from dgdr_api.terms import Metric
 
-from dgdr_job.matching.arrays import Floats, Goal, Ints
+from dgdr_job.matching.arrays import TIE, Floats, Goal, Ints
 from dgdr_job.search.config import Sla, Workload
 from dgdr_job.search.points import keeps_bounds, mean_e2e_ms
 from dgdr_job.space.limits import Limits
@@ -24,8 +28,22 @@ GOAL_OF_METRIC: dict[Metric, Goal] = {
     "e2eLatency": "fewest_gpus",
     "minGpus": "fewest_gpus",
 }
-"""What worker counts are chosen for. The last four depend on the rows alone, or on the GPUs alone."""
+"""What worker counts are chosen for when nobody waits. The last four depend on the rows alone, or on the GPUs alone."""
 DEPENDS_ON_COUNTS: frozenset[Metric] = frozenset({"throughput", "throughputPerGpu", "throughputPerCost", "minGpus"})
+HOLDS_THE_WAIT: frozenset[Metric] = frozenset({"ttft", "e2eLatency"})
+"""Metrics that fall as the rate grows, under a fixed concurrency."""
+
+
+@dataclass(frozen=True)
+class Load:
+    """What a load asks of each row, or pair of rows; rates in requests per second."""
+
+    least_workers: Ints
+    """Decode or aggregated workers that hold the requests in flight."""
+    offered_rate: Floats
+    """Rate that the load brings: nothing serves more. Infinite when saturated."""
+    needed_rate: Floats
+    """Rate that must be reached; 0 where any will do."""
 
 
 @dataclass(frozen=True)
@@ -41,9 +59,11 @@ class Question:
     @property
     def goal(self) -> Goal | None:
         """What worker counts are chosen for; None: no one count of a pair is best in every metric."""
+        waits = HOLDS_THE_WAIT if self.workload.concurrency is not None else frozenset[Metric]()
+        goal_of = {metric: "rate" if metric in waits else GOAL_OF_METRIC[metric] for metric in self.metrics}
         if not self.pareto:
-            return GOAL_OF_METRIC[self.metrics[0]]
-        goals = {GOAL_OF_METRIC[metric] for metric in self.metrics if metric in DEPENDS_ON_COUNTS}
+            return goal_of[self.metrics[0]]
+        goals = {goal for metric, goal in goal_of.items() if metric in DEPENDS_ON_COUNTS | waits}
         return None if len(goals) > 1 else next(iter(goals), "fewest_gpus")
 
     def meets(self, ttft_ms: Floats, tpot_ms: Floats) -> npt.NDArray[np.bool_]:
@@ -52,15 +72,39 @@ class Question:
             return np.ones(len(ttft_ms), dtype=np.bool_)
         return keeps_bounds(self.sla, ttft_ms, tpot_ms, self.workload.osl)
 
-    def load(self, ttft_ms: Floats, tpot_ms: Floats, slots: Ints) -> tuple[Ints, Floats, Floats]:
-        """Least workers that hold the load, the rate that it brings, and the rate that must be reached."""
+    def load(self, ttft_ms: Floats, tpot_ms: Floats, slots: Ints) -> Load:
+        """What the load asks of rows that pass the gate.
+
+        Args:
+            ttft_ms: time to first token of each row, without a wait.
+            tpot_ms: time per output token.
+            slots: requests that one worker holds.
+        """
         workload = self.workload
-        none = np.zeros(len(ttft_ms))
+        one, none = np.ones(len(ttft_ms), dtype=np.int64), np.zeros(len(ttft_ms))
         if workload.concurrency is not None:
-            e2e_ms = mean_e2e_ms(ttft_ms, tpot_ms, workload.osl)
-            return -(-workload.concurrency // slots), 1000.0 * workload.concurrency / e2e_ms, none
-        one = np.ones(len(ttft_ms), dtype=np.int64)
+            offered = 1000.0 * workload.concurrency / mean_e2e_ms(ttft_ms, tpot_ms, workload.osl)
+            needed = 1000.0 * workload.concurrency / self._longest_e2e_ms(tpot_ms)
+            return Load(-(-workload.concurrency // slots), offered, np.minimum(needed, offered))
         if workload.request_rate is not None:
             rate = np.full(len(ttft_ms), workload.request_rate)
-            return one, rate, rate
-        return one, np.full(len(ttft_ms), np.inf), none
+            return Load(one, rate, rate)
+        return Load(one, np.full(len(ttft_ms), np.inf), none)
+
+    def wait_ms(self, rate: Floats, ttft_ms: Floats, tpot_ms: Floats) -> Floats:
+        """Time that requests of a fixed concurrency wait before the latency of their rows begins; 0 for other loads."""
+        if self.workload.concurrency is None:
+            return np.zeros(len(rate))
+        e2e_ms = mean_e2e_ms(ttft_ms, tpot_ms, self.workload.osl)
+        stay_ms = 1000.0 * self.workload.concurrency / rate
+        return np.where(stay_ms > e2e_ms * (1 + TIE), stay_ms - e2e_ms, 0.0)
+
+    def _longest_e2e_ms(self, tpot_ms: Floats) -> Floats:
+        """Longest mean stay of a request that keeps strict bounds; infinite without one."""
+        longest = np.full(len(tpot_ms), np.inf)
+        if self.sla.strict and self.sla.e2e_ms is not None:
+            longest = np.minimum(longest, self.sla.e2e_ms)
+        if self.sla.strict and self.sla.ttft_ms is not None:
+            at_bound = np.full(len(tpot_ms), self.sla.ttft_ms)
+            longest = np.minimum(longest, mean_e2e_ms(at_bound, tpot_ms, self.workload.osl))
+        return longest

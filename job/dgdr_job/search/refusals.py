@@ -64,7 +64,13 @@ def agg_refusals(table: RoleTable, question: Question, *, valid: Mask, kept: Int
             verdict = _no_counts(question, known.shape.gpus)
         else:
             most = question.limits.gpu_budget // known.shape.gpus
-            verdict = _load(question, most * int(table.slots[meeting].max()), most * float(table.rate[meeting].max()))
+            load = question.load(table.ttft_ms[meeting], table.tpot_ms[meeting], table.slots[meeting])
+            verdict = _load(
+                question,
+                most * int(table.slots[meeting].max()),
+                most * float(table.rate[meeting].max()),
+                float(load.needed_rate.min()),
+            )
         yield Refusal((known.shape,), *verdict, count)
 
 
@@ -109,9 +115,10 @@ def disagg_refusals(
         elif count == 0:
             verdict = _no_counts(question, a.gpus, b.gpus)
         else:
-            slots = decode.slots[rows[1][(of_pair[0] == i) & (of_pair[1] == j)]]
+            mine = (of_pair[0] == i) & (of_pair[1] == j)
             most = most_decode_workers(a, b, question.limits)
-            verdict = _load(question, most * int(slots.max()), float(most_rate[i, j]))
+            needed = float(pairs.needed_rate[mine].min())
+            verdict = _load(question, most * int(decode.slots[rows[1][mine]].max()), float(most_rate[i, j]), needed)
         yield Refusal((a, b), *verdict, count)
 
 
@@ -132,7 +139,7 @@ def invalid_refusals(table: RoleTable, valid: Mask) -> Iterator[Refusal]:
 def _most_rate(question: Question, pairs: Pairs, of_pair: tuple[Ints, Ints], refused: Mask) -> Floats:
     """Requests per second that each refused pair of shapes can serve at most within the limits."""
     most = np.zeros(refused.shape)
-    if question.workload.request_rate is None:
+    if not pairs.needed_rate.any():
         return most
     index = np.flatnonzero(refused[of_pair])
     some = pairs.take(index)
@@ -201,16 +208,20 @@ def _no_counts(question: Question, *gpus: int) -> Verdict:
     return "infeasible", "gpu_budget", text
 
 
-def _load(question: Question, most_slots: int, most_rate: float) -> Verdict:
+def _load(question: Question, most_slots: int, most_rate: float, needed_rate: float) -> Verdict:
+    """What of the load cannot be carried. Rates are requests per second."""
     limits, workload = question.limits, question.workload
-    if workload.concurrency is not None:
+    served = f"{limits.gpu_budget} GPUs serve at most {most_rate:.6g} within the bounds"
+    if workload.concurrency is None:
+        text = f"{workload.request_rate:g} requests/s are asked for, {served}"
+    elif most_slots < workload.concurrency:
         text = (
             f"{workload.concurrency:,} requests are in flight, {limits.gpu_budget} GPUs hold at most {most_slots:,} "
             "within the bounds"
         )
     else:
         text = (
-            f"{workload.request_rate:g} requests/s are asked for, {limits.gpu_budget} GPUs serve at most "
-            f"{most_rate:.6g} within the bounds"
+            f"{workload.concurrency:,} requests in flight must be served at {needed_rate:.6g} requests/s at least, "
+            f"else they wait beyond the bounds; {served}"
         )
     return "infeasible", "load_constraint", text

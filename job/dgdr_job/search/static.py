@@ -41,7 +41,7 @@ def evaluate_disagg(prefill: RoleTable, decode: RoleTable, question: Question) -
     kept = np.flatnonzero(question.meets(prefill.ttft_ms[p], decode.tpot_ms[d]))
     p, d = p[kept], d[kept]
     ttft, tpot = prefill.ttft_ms[p], decode.tpot_ms[d]
-    least, offered, needed = question.load(ttft, tpot, decode.slots[d])
+    load = question.load(ttft, tpot, decode.slots[d])
     rate_p, rate_d = prefill.rate[p], decode.rate[d]
     pairs = Pairs(
         prefill_rate=rate_p,
@@ -49,15 +49,15 @@ def evaluate_disagg(prefill: RoleTable, decode: RoleTable, question: Question) -
         # Decoding without an end to its rate never binds: one worker serves what all prefill workers can.
         decode_rate=np.where(np.isfinite(rate_d), rate_d, rate_p * limits.gpu_budget),
         decode_gpus=decode.gpus[d],
-        least_decode_workers=least,
-        offered_rate=offered,
-        needed_rate=needed,
+        least_decode_workers=load.least_workers,
+        offered_rate=load.offered_rate,
+        needed_rate=load.needed_rate,
     )
     points = _search(
         question,
         lambda goal: best_deployments(pairs, limits, goal),
         lambda: all_deployments(pairs, limits),
-        lambda found: _points(found, p, d, ttft, tpot),
+        lambda found: _points(question, found, (p, d), ttft, tpot),
     )
     refusals = disagg_refusals(
         prefill, decode, question, valid=(valid_p, valid_d), pairs=pairs, rows=(p, d), points=points
@@ -76,13 +76,13 @@ def evaluate_agg(table: RoleTable, question: Question) -> Evaluated:
     kept = np.flatnonzero(valid)
     kept = kept[question.meets(table.ttft_ms[kept], table.tpot_ms[kept])]
     ttft, tpot = table.ttft_ms[kept], table.tpot_ms[kept]
-    least, offered, needed = question.load(ttft, tpot, table.slots[kept])
-    rows = Rows(table.rate[kept], table.gpus[kept], least, offered, needed)
+    load = question.load(ttft, tpot, table.slots[kept])
+    rows = Rows(table.rate[kept], table.gpus[kept], load.least_workers, load.offered_rate, load.needed_rate)
     points = _search(
         question,
         lambda goal: best_replicas(rows, question.limits, goal),
         lambda: all_replicas(rows, question.limits),
-        lambda found: _points(found, np.full(len(kept), -1), kept, ttft, tpot),
+        lambda found: _points(question, found, (np.full(len(kept), -1), kept), ttft, tpot),
     )
     refusals = agg_refusals(table, question, valid=valid, kept=kept, points=points)
     return Evaluated(points, (*refusals, *invalid_refusals(table, valid)))
@@ -130,14 +130,18 @@ def _front(points: Points, question: Question) -> Points:
     return points.take(fewest_first[pareto.front(np.stack(scores, axis=1)[fewest_first])])
 
 
-def _points(found: Matched, p: Ints, d: Ints, ttft: Floats, tpot: Floats) -> Points:
+def _points(
+    question: Question, found: Matched, rows: tuple[Ints, Ints], ttft_ms: Floats, tpot_ms: Floats
+) -> Points:
+    """What was matched, with the rows of each role and the wait in the time to first token."""
+    ttft, tpot = ttft_ms[found.pair], tpot_ms[found.pair]
     return Points(
-        prefill_row=p[found.pair],
-        decode_row=d[found.pair],
+        prefill_row=rows[0][found.pair],
+        decode_row=rows[1][found.pair],
         prefill_workers=found.prefill_workers,
         decode_workers=found.decode_workers,
         gpus=found.gpus,
         rate=found.rate,
-        ttft_ms=ttft[found.pair],
-        tpot_ms=tpot[found.pair],
+        ttft_ms=ttft + question.wait_ms(found.rate, ttft, tpot),
+        tpot_ms=tpot,
     )

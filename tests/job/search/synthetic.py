@@ -90,11 +90,19 @@ def everything(tables: tuple[RoleTable, ...], question: Question) -> Iterator[De
             ):
                 continue
             for workers, gpus, capacity, slots in _counts(tables, i, j, limits):
-                offered = float("inf")
+                offered, wait = float("inf"), 0.0
                 if workload.concurrency is not None:
                     if slots < workload.concurrency:
                         continue
                     offered = 1000 * workload.concurrency / e2e
+                    # Little's law: requests stay C / rate seconds; what exceeds their rows' latency is a wait
+                    stay = 1000 * workload.concurrency / min(capacity, offered)
+                    wait = stay - e2e if stay > e2e * (1 + TIE) else 0.0
+                    if sla.strict and (
+                        (sla.ttft_ms is not None and ttft + wait > sla.ttft_ms * (1 + TIE))
+                        or (sla.e2e_ms is not None and e2e + wait > sla.e2e_ms * (1 + TIE))
+                    ):
+                        continue
                 if workload.request_rate is not None:
                     if capacity < workload.request_rate * (1 - TIE):
                         continue
@@ -105,7 +113,7 @@ def everything(tables: tuple[RoleTable, ...], question: Question) -> Iterator[De
                     workers=workers,
                     gpus=gpus,
                     rate=min(capacity, offered),
-                    ttft=ttft,
+                    ttft=ttft + wait,
                     tpot=tpot,
                 )
 
