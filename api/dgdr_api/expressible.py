@@ -82,6 +82,16 @@ def sglang_max_running_requests(max_num_seqs: int, shape: Shape) -> int:
     return max_num_seqs * shape.attention_dp
 
 
+def decode_tokens_in_budget(backend: Backend, sequences: int) -> int:
+    """Tokens of a pass's budget that decoding sequences take: one each; none of SGLang's, which bounds prompts alone.
+
+    Args:
+        backend: the engine.
+        sequences: sequences that decode, per data-parallel rank.
+    """
+    return 0 if backend == "sglang" else sequences
+
+
 def model_revision_problem(backend: Backend, *, revision: str | None, local_snapshot: bool) -> str | None:
     """TensorRT-LLM takes no revision: only a local snapshot of it can be served."""
     if backend == "trtllm" and revision is not None and not local_snapshot:

@@ -58,4 +58,3 @@ def parquet_bytes(batches: Sequence[Evaluations], publication: Mapping[str, str]
     sink = io.BytesIO()
     pq.write_table(table, sink, compression="zstd")
     return sink.getvalue()
-

@@ -20,7 +20,7 @@ ENGINE = {
 QUANTIZATION = dict.fromkeys(("gemm", "moe", "kv", "attention", "communication"), "bfloat16")
 
 
-def role(kind: str, **changes: Any) -> dict[str, Any]:  # noqa: ANN401
+def role(kind: str, **changes: Any) -> dict[str, Any]:
     return {
         "kind": kind,
         "workers": 2,
@@ -37,7 +37,7 @@ def role(kind: str, **changes: Any) -> dict[str, Any]:  # noqa: ANN401
     } | changes
 
 
-def replay_spec(**changes: Any) -> dict[str, Any]:  # noqa: ANN401
+def replay_spec(**changes: Any) -> dict[str, Any]:
     return {
         "topology": "disagg",
         "roles": [role("prefill"), role("decode")],

@@ -15,7 +15,7 @@ def spec_of(*changes: tuple[str, Any]) -> RunSpec:
     return run_spec(request_of(request(*changes)).spec)
 
 
-def static_of(**load: Any) -> dict[str, Any]:  # noqa: ANN401
+def static_of(**load: Any) -> dict[str, Any]:
     static = {"isl": 100, "osl": 10} | load
     changes: list[tuple[str, Any]] = [("workload", {"static": static})]
     if "kvLoadRatioRange" in load:

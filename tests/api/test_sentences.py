@@ -34,7 +34,7 @@ WRONG: tuple[Any, ...] = (
 )
 
 
-def everywhere(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:  # noqa: ANN401
+def everywhere(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
     """Every place of a value."""
     places = [path]
     entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
@@ -43,7 +43,7 @@ def everywhere(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str |
     return places
 
 
-def replaced(value: Any, path: tuple[str | int, ...], new: Any) -> Any:  # noqa: ANN401
+def replaced(value: Any, path: tuple[str | int, ...], new: Any) -> Any:
     if not path:
         return new
     copied = dict(value) if isinstance(value, dict) else list(value)

@@ -8,7 +8,7 @@ degrees = st.sampled_from([1, 2, 4, 8])
 
 
 @given(tp=degrees, pp=degrees, attention_dp=degrees, moe_tp=degrees, moe_ep=degrees, cp=degrees)
-def test_finding_8273_experts_are_spread_over_exactly_the_workers_gpus(  # noqa: PLR0917
+def test_finding_8273_experts_are_spread_over_exactly_the_workers_gpus(
     tp: int, pp: int, attention_dp: int, moe_tp: int, moe_ep: int, cp: int
 ) -> None:
     given_degrees = {"tp": tp, "pp": pp, "attention_dp": attention_dp, "moe_tp": moe_tp, "moe_ep": moe_ep, "cp": cp}

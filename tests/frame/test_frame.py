@@ -4,7 +4,6 @@ import re
 import subprocess
 import sys
 import zipfile
-from pathlib import Path
 
 import pytest
 
@@ -62,7 +61,8 @@ def test_no_file_names_a_place_of_one_machine() -> None:
 
 def test_a_request_file_needs_no_place_outside_the_checkout() -> None:
     """Nothing that is shipped reads what lies beside the checkout; tests that do so skip when it is not there."""
-    shipped = [*(ROOT / "examples").iterdir(), *(path for room in ("api", "job", "publisher", "cli") for path in (ROOT / room).rglob("*.py"))]
+    modules = [path for room in ("api", "job", "publisher", "cli") for path in (ROOT / room).rglob("*.py")]
+    shipped = [*(ROOT / "examples").iterdir(), *modules]
     for path in shipped:
         assert "../shared" not in path.read_text(), path
 

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from dgdr_api.terms import Backend
+
 
 @dataclass(frozen=True)
 class PerfIdentity:
@@ -16,7 +18,7 @@ class PerfIdentity:
 
     model: str
     sku: str
-    backend: str
+    backend: Backend
     data_version: str
 
     @property

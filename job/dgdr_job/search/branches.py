@@ -106,7 +106,7 @@ def knobs_of(config: SmartSearchConfig, kind: RoleKind, backend: Backend) -> Rol
         block_size=getattr(space, f"{kind}_block_size") or (DEFAULT_BLOCK_SIZE[backend],),
         enable_prefix_caching=getattr(space, f"{kind}_enable_prefix_caching"),
         memory_fraction=(fraction,),
-        static_batched_tokens=config.rate_matching.agg_ctx_tokens if kind == "agg" else (),
+        ctx_tokens=config.rate_matching.agg_ctx_tokens if kind == "agg" else (),
     )
 
 

@@ -124,9 +124,9 @@ class RateMatching(ConfigModel):
     prefill_batches: Counts = (1,)
     """Prompts of one prefill pass, per attention data-parallel rank."""
     agg_ctx_tokens: Annotated[tuple[Count, ...], Field(max_length=64)] = ()
-    """Prompt tokens of an aggregated pass that are tried besides the listed agg_max_num_batched_tokens; what is
-    evaluated is rendered as the token budget. A request that lists no budgets of its own gets
-    512, 1024, 2048, 4096, isl and 2 isl."""
+    """Prompt tokens of an aggregated pass that are tried besides the listed agg_max_num_batched_tokens; rendered is the
+    budget that holds them and a token of each decoding sequence. A request that lists no budgets of its own gets 512,
+    1024, 2048, 4096, isl and 2 isl."""
     prefill_latency: Positive = DEFAULTS.prefill_latency
     decode_latency: Positive = DEFAULTS.decode_latency
     prefill_rate: Share = DEFAULTS.prefill_rate

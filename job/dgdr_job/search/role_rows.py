@@ -4,10 +4,11 @@ Source of rates and corrections: engine.md section 6. A row is a deployment: its
 sequences, its token budget that of a pass, so both are gated by the KV cache at the row's own budget (section 4).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from dgdr_api.expressible import decode_tokens_in_budget
 from dgdr_api.shape import Shape
 from dgdr_api.terms import ReasonCategory, RoleKind
 
@@ -22,7 +23,7 @@ from dgdr_job.space.knobs import RoleKnobs
 from dgdr_job.timing.batches import BATCH_GRID, max_batch
 from dgdr_job.timing.corrections import agg_waiting_ms, correct_decode, correct_prefill
 from dgdr_job.timing.plausibility import Plausibility
-from dgdr_job.timing.rows import agg_rows, decode_rows, prefill_rows
+from dgdr_job.timing.rows import agg_rows, decode_rows, is_steady, prefill_rows
 
 
 @dataclass(frozen=True)
@@ -157,45 +158,60 @@ def aggregated(
         Unsupported: the shape has no data.
     """
     del constants
-    estimates = {
-        budget: catalog.kv(role.identity, shape, budget, role.knobs.memory_fraction[0])
-        for budget in role.knobs.token_budgets
-    }
-    batches = {budget: _batches(budget, estimate, role, workload) for budget, estimate in estimates.items()}
-    most = max(batches.values(), key=len)
-    if not most:
-        budget, estimate = next(iter(estimates.items()))
+    passes = list(_passes(catalog, role, shape, workload))
+    if not passes:
+        budget = role.knobs.least_token_budget
+        estimate = catalog.kv(role.identity, shape, budget, role.knobs.memory_fraction[0])
         raise NoRow("kv_capacity", _no_room(shape, budget, estimate, role, workload))
-    rows = agg_rows(
-        catalog,
-        role.identity,
-        shape,
-        isl=workload.isl,
-        osl=workload.osl,
-        batches=most,
-        ctx_tokens=role.knobs.token_budgets,
-    )
-    fits = np.array(
-        [batch in batches[int(ctx)] for batch, ctx in zip(rows.batch, rows.ctx_tokens, strict=True)], dtype=np.bool_
-    )
-    if not fits.any():
+    steady = {
+        (each.batch, each.budget): each for each in passes if is_steady(workload.isl, each.batch, each.ctx_tokens)
+    }
+    if not steady:
         raise NoRow(
             "resource_limit",
-            f"{shape.label}: no batch up to {most[-1]} has the prompts of {workload.isl:,} tokens for a pass of "
-            f"{_listed(role.knobs.token_budgets)} tokens",
+            f"{shape.label}: no batch up to {max(each.batch for each in passes)} has the prompts of {workload.isl:,} "
+            f"tokens for a pass of {_listed(tuple(sorted({each.budget for each in passes})))} tokens",
         )
-    budgets = rows.ctx_tokens[fits]
-    ttft, tpot = rows.ttft_ms[fits], rows.tpot_ms[fits]
-    slots = rows.batch[fits] * shape.attention_dp * shape.pp
-    rate = within_slots(rows.requests_per_s[fits], slots, ttft + tpot * (workload.osl - 1))
+    kept = sorted(steady.values(), key=lambda each: (each.batch, each.budget))
+    points = sorted({(each.batch, each.ctx_tokens) for each in kept})
+    rows = agg_rows(catalog, role.identity, shape, isl=workload.isl, osl=workload.osl, points=points)
+    place = {point: index for index, point in enumerate(points)}
+    at = np.array([place[each.batch, each.ctx_tokens] for each in kept], dtype=np.int64)
+    ttft, tpot = rows.ttft_ms[at], rows.tpot_ms[at]
+    slots = rows.batch[at] * shape.attention_dp * shape.pp
+    rate = within_slots(rows.requests_per_s[at], slots, ttft + tpot * (workload.osl - 1))
     return ShapeData(shape, rows.shares, rows.plausibility), Rows(
-        batch=rows.batch[fits],
-        batched_tokens=budgets,
+        batch=rows.batch[at],
+        batched_tokens=np.array([each.budget for each in kept], dtype=np.int64),
         rate=rate,
         ttft_ms=ttft + agg_waiting_ms(slots, rate, ttft, tpot, osl=workload.osl),
         tpot_ms=tpot,
-        estimates=tuple(estimates[int(budget)] for budget in budgets),
+        estimates=tuple(each.estimate for each in kept),
     )
+
+
+@dataclass(frozen=True)
+class _Pass:
+    """A mixed pass: what is rendered (batch and budget) is what is estimated (batch and prompt tokens)."""
+
+    batch: int
+    ctx_tokens: int
+    budget: int
+    estimate: KvEstimate
+
+
+def _passes(catalog: Catalog, role: RoleInput, shape: Shape, workload: Workload) -> Iterator[_Pass]:
+    """Every batch with every listed budget, and with the budget that holds each of the listed prompt tokens."""
+    backend = role.identity.backend
+    for budget in role.knobs.max_num_batched_tokens:
+        estimate = catalog.kv(role.identity, shape, budget, role.knobs.memory_fraction[0])
+        for batch in _batches(budget, estimate, role, workload):
+            yield _Pass(batch, budget - decode_tokens_in_budget(backend, batch), budget, estimate)
+    for ctx_tokens in role.knobs.ctx_tokens:
+        widest = ctx_tokens + decode_tokens_in_budget(backend, BATCH_GRID[-1])
+        estimate = catalog.kv(role.identity, shape, widest, role.knobs.memory_fraction[0])
+        for batch in _batches(widest, estimate, role, workload):
+            yield _Pass(batch, ctx_tokens, ctx_tokens + decode_tokens_in_budget(backend, batch), estimate)
 
 
 def within_slots(rate: Floats, slots: Ints, e2e_ms: Floats) -> Floats:

@@ -130,9 +130,7 @@ def _front(points: Points, question: Question) -> Points:
     return points.take(fewest_first[pareto.front(np.stack(scores, axis=1)[fewest_first])])
 
 
-def _points(
-    question: Question, found: Matched, rows: tuple[Ints, Ints], ttft_ms: Floats, tpot_ms: Floats
-) -> Points:
+def _points(question: Question, found: Matched, rows: tuple[Ints, Ints], ttft_ms: Floats, tpot_ms: Floats) -> Points:
     """What was matched, with the rows of each role and the wait in the time to first token."""
     ttft, tpot = ttft_ms[found.pair], tpot_ms[found.pair]
     return Points(

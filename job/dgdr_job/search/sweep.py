@@ -56,7 +56,7 @@ class Sweep:
         self._tell, self._clock = progress, clock
         self._results: list[BranchResult] = []
         self._reserve = Reserve((), 0)
-        self._sent: set[str] = set()
+        self._sent: dict[str, float] = {}
         self._done = self._total = self._pool = 0
         self._stop_at: float | None = None
 
@@ -154,8 +154,9 @@ class Sweep:
 
         self._reserve = reserve(self._results, config.goal, config.workload.osl, config.sweep.reserve, build)
         for candidate in self._reserve.candidates:
-            if candidate.id not in self._sent:
-                self._sent.add(candidate.id)
+            # the score of a point of a front changes as the front grows
+            if self._sent.get(candidate.id) != candidate.evaluation.score:
+                self._sent[candidate.id] = candidate.evaluation.score
                 self._emit(candidate)
 
     def _conclude(self, config: SmartSearchConfig) -> None:

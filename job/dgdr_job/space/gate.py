@@ -69,7 +69,7 @@ def kv_gate(
     for shape in shapes:
         try:
             tokens = max(
-                catalog.kv(identity, shape, knobs.token_budgets[0], fraction).tokens_per_rank
+                catalog.kv(identity, shape, knobs.least_token_budget, fraction).tokens_per_rank
                 for fraction in knobs.memory_fraction
             )
         except Unsupported as error:

@@ -16,13 +16,14 @@ class RoleKnobs:
     enable_prefix_caching: tuple[bool, ...]
     memory_fraction: tuple[float | None, ...] = (None,)
     """Share of GPU memory; None is the default of the backend for the data version."""
-    static_batched_tokens: tuple[int, ...] = ()
-    """Token budgets that the static estimate tries besides the listed ones; they are no part of the pool."""
+    ctx_tokens: tuple[int, ...] = ()
+    """Prompt tokens of an aggregated pass that the static estimate tries besides the listed budgets; no part of the
+    pool."""
 
     @property
-    def token_budgets(self) -> tuple[int, ...]:
-        """Every token budget that is tried, ascending."""
-        return tuple(sorted({*self.max_num_batched_tokens, *self.static_batched_tokens}))
+    def least_token_budget(self) -> int:
+        """The least budget of a pass that is tried: it leaves most memory to the KV cache."""
+        return min((*self.max_num_batched_tokens, *self.ctx_tokens))
 
     @property
     def combinations(self) -> int:

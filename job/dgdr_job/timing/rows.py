@@ -190,18 +190,9 @@ def decode_rows(
 
 
 def agg_rows(
-    catalog: Catalog,
-    identity: PerfIdentity,
-    shape: Shape,
-    *,
-    isl: int,
-    osl: int,
-    batches: Sequence[int],
-    ctx_tokens: Sequence[int],
+    catalog: Catalog, identity: PerfIdentity, shape: Shape, *, isl: int, osl: int, points: Sequence[tuple[int, int]]
 ) -> AggRows:
-    """The core's aggregated estimate over batches and context tokens per pass.
-
-    Points that cannot be a steady state are left out (see `agg_points`), so the result can have no rows.
+    """The core's aggregated estimate at each point.
 
     Args:
         catalog: The catalog.
@@ -209,13 +200,11 @@ def agg_rows(
         shape: The worker's shape.
         isl: Prompt tokens, visual tokens included, at least 1.
         osl: Output tokens, at least 1.
-        batches: Requests on each rank, not empty.
-        ctx_tokens: Prompt tokens of a pass.
+        points: (requests on each rank, prompt tokens of a pass), each a steady state (see `is_steady`).
 
     Raises:
         Unsupported: As for `prefill_rows`.
     """
-    points = agg_points(isl, batches, ctx_tokens)
 
     def compute(performance: "PerformanceModel") -> _Stored:
         worker = performance.worker(shape)
@@ -229,7 +218,7 @@ def agg_rows(
         shares = worker.mixed_shares(batch, ctx, isl, osl)
         return _Stored(columns, shares, _judge(performance, shape, isl, osl))
 
-    inputs = _inputs(shape, isl=isl, osl=osl, batches=list(batches), ctx_tokens=list(ctx_tokens))
+    inputs = _inputs(shape, isl=isl, osl=osl, points=[list(point) for point in points])
     stored = catalog.recall("agg", identity, inputs, _STORED, compute)
     return AggRows(
         identity=identity,
@@ -246,16 +235,14 @@ def agg_rows(
     )
 
 
-def agg_points(isl: int, batches: Sequence[int], ctx_tokens: Sequence[int]) -> list[tuple[int, int]]:
-    """(batch, context tokens) that a steady mixed pass can have, batches outermost.
+def is_steady(isl: int, batch: int, ctx_tokens: int) -> bool:
+    """Whether a mixed pass of so many prompt tokens can go on and on with so many requests.
 
     A pass holds the prompts of ceil(ctx / isl) requests, and at least one more request must be decoding; a batch of one
     alternates. The core answers beyond this too, with more prompt tokens than the batch has; aiconfigurator's sweep
     (``sweep.py``, ``_sweep_one_parallel_agg``) leaves the same points out.
     """
-    return [
-        (batch, ctx) for batch in batches for ctx in ctx_tokens if -(-ctx // isl) + (1 if batch > 1 else 0) <= batch
-    ]
+    return ctx_tokens >= 1 and -(-ctx_tokens // isl) + (1 if batch > 1 else 0) <= batch
 
 
 def _judge(performance: "PerformanceModel", shape: Shape, isl: int, osl: int) -> Plausibility:

@@ -267,7 +267,7 @@ class TestRefusals:
         )
 
     def test_a_backend_that_is_none_has_no_data(self, catalog: Catalog) -> None:
-        refusal = self.refusal(catalog, PerfIdentity(QWEN.model, "h200_sxm", "tgi", "1"), Shape())
+        refusal = self.refusal(catalog, PerfIdentity(QWEN.model, "h200_sxm", "tgi", "1"), Shape())  # type: ignore[arg-type]
         assert (refusal.reason, refusal.message) == (Reason.NO_DATA, "'tgi' is not one of sglang, trtllm, vllm")
 
     def test_fp8_on_a100_is_an_unsupported_dtype(self, catalog: Catalog) -> None:

@@ -90,32 +90,37 @@ def everything(tables: tuple[RoleTable, ...], question: Question) -> Iterator[De
             ):
                 continue
             for workers, gpus, capacity, slots in _counts(tables, i, j, limits):
-                offered, wait = float("inf"), 0.0
-                if workload.concurrency is not None:
-                    if slots < workload.concurrency:
-                        continue
-                    offered = 1000 * workload.concurrency / e2e
-                    # Little's law: requests stay C / rate seconds; what exceeds their rows' latency is a wait
-                    stay = 1000 * workload.concurrency / min(capacity, offered)
-                    wait = stay - e2e if stay > e2e * (1 + TIE) else 0.0
-                    if sla.strict and (
-                        (sla.ttft_ms is not None and ttft + wait > sla.ttft_ms * (1 + TIE))
-                        or (sla.e2e_ms is not None and e2e + wait > sla.e2e_ms * (1 + TIE))
-                    ):
-                        continue
-                if workload.request_rate is not None:
-                    if capacity < workload.request_rate * (1 - TIE):
-                        continue
-                    offered = workload.request_rate
-                yield Deployment(
-                    shapes=tuple(int(t.gpus[row]) for t, row in zip(tables, (i, j), strict=False)),
-                    rows=(i, j)[: len(tables)],
-                    workers=workers,
-                    gpus=gpus,
-                    rate=min(capacity, offered),
-                    ttft=ttft + wait,
-                    tpot=tpot,
-                )
+                served = _served(question, capacity, slots, ttft, e2e)
+                if served is not None:
+                    rate, wait = served
+                    yield Deployment(
+                        shapes=tuple(int(t.gpus[row]) for t, row in zip(tables, (i, j), strict=False)),
+                        rows=(i, j)[: len(tables)],
+                        workers=workers,
+                        gpus=gpus,
+                        rate=rate,
+                        ttft=ttft + wait,
+                        tpot=tpot,
+                    )
+
+
+def _served(question: Question, capacity: float, slots: int, ttft: float, e2e: float) -> tuple[float, float] | None:
+    """Requests per second under the load, and milliseconds that they wait; None where the load is not carried."""
+    workload, sla = question.workload, question.sla
+    if workload.request_rate is not None:
+        return None if capacity < workload.request_rate * (1 - TIE) else (workload.request_rate, 0.0)
+    if workload.concurrency is None:
+        return capacity, 0.0
+    if slots < workload.concurrency:
+        return None
+    rate = min(capacity, 1000 * workload.concurrency / e2e)
+    # Little's law: requests stay C / rate seconds; what exceeds the latency of their rows is a wait
+    stay = 1000 * workload.concurrency / rate
+    wait = stay - e2e if stay > e2e * (1 + TIE) else 0.0
+    late = (sla.ttft_ms is not None and ttft + wait > sla.ttft_ms * (1 + TIE)) or (
+        sla.e2e_ms is not None and e2e + wait > sla.e2e_ms * (1 + TIE)
+    )
+    return None if sla.strict and late else (rate, wait)
 
 
 def _counts(

@@ -72,8 +72,10 @@ def test_default_blocks_and_own_values() -> None:
     assert knobs_of(config, "prefill", "trtllm").block_size == (32,)
     assert knobs_of(config, "decode", "vllm").block_size == (16, 32)
     assert knobs_of(config, "agg", "vllm").memory_fraction == (0.8,)
-    assert knobs_of(config, "agg", "vllm").token_budgets == (512, 1024, 2048, 3000, 4096, 6000, 8192, 16384, 32768)
-    assert knobs_of(config, "prefill", "vllm").token_budgets == (8192, 16384, 32768)
+    agg, prefill = knobs_of(config, "agg", "vllm"), knobs_of(config, "prefill", "vllm")
+    assert (agg.max_num_batched_tokens, agg.least_token_budget) == ((8192, 16384, 32768), 512)
+    assert agg.ctx_tokens == (512, 1024, 2048, 3000, 4096, 6000)
+    assert (prefill.max_num_batched_tokens, prefill.ctx_tokens) == ((8192, 16384, 32768), ())
 
 
 def test_a_name_is_backend_and_topology() -> None:

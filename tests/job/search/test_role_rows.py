@@ -13,6 +13,7 @@ from dgdr_job.search.role_rows import ROWS_OF, NoRow, RoleInput, Rows, within_sl
 from dgdr_job.search.role_table import role_table
 from dgdr_job.space.knobs import RoleKnobs
 from dgdr_job.timing.batches import BATCH_GRID
+from dgdr_job.timing.rows import agg_rows
 
 QWEN = PerfIdentity("Qwen/Qwen3-32B", "h200_sxm", "vllm", "0.24.0")
 WORKLOAD = Workload(isl=3000, osl=300, saturated=True)
@@ -55,11 +56,34 @@ def test_listed_sequences_bound_the_batch(kind: RoleKind, catalog: Catalog) -> N
     assert int(rows(catalog, role(kind, knobs), constants=constants).batch.max()) == 4
 
 
+def test_a_budget_holds_the_prompt_tokens_and_a_token_of_each_decoding_sequence(catalog: Catalog) -> None:
+    """vLLM's budget is for all tokens of a pass: 512 prompt tokens beside 52 sequences are a budget of 564."""
+    own = replace(KNOBS, ctx_tokens=(512,))
+    found = rows(catalog, role("agg", own))
+    fine = ~np.isin(found.batched_tokens, KNOBS.max_num_batched_tokens)
+    assert (found.batched_tokens[fine] == 512 + found.batch[fine]).all()
+    at = int(np.flatnonzero(fine & (found.batch == 24))[0])
+    direct = agg_rows(catalog, QWEN, Shape(), isl=3000, osl=300, points=[(24, 512)])
+    assert found.tpot_ms[at] == direct.tpot_ms[0]
+    listed = int(np.flatnonzero((found.batched_tokens == 8192) & (found.batch == 24))[0])
+    assert (
+        found.tpot_ms[listed]
+        == agg_rows(catalog, QWEN, Shape(), isl=3000, osl=300, points=[(24, 8192 - 24)]).tpot_ms[0]
+    )
+
+
+def test_sglang_bounds_the_prompt_tokens_alone(catalog: Catalog) -> None:
+    sglang = PerfIdentity("Qwen/Qwen3-32B", "h200_sxm", "sglang", "0.5.16")
+    knobs = replace(KNOBS, ctx_tokens=(512,), block_size=(1,))
+    found = rows(catalog, replace(role("agg", knobs), identity=sglang))
+    assert set(found.batched_tokens.tolist()) == {512, 8192, 16384}
+
+
 def test_an_aggregated_batch_never_exceeds_its_token_budget(catalog: Catalog) -> None:
-    knobs = replace(KNOBS, static_batched_tokens=(16, 64))
+    knobs = replace(KNOBS, max_num_batched_tokens=(16, 64))
     found = rows(catalog, role("agg", knobs), Workload(isl=8, osl=300, saturated=True))
     assert {16, 64} == set(found.batched_tokens.tolist())
-    assert {budget: int(found.batch[found.batched_tokens == budget].max()) for budget in (16, 64)} == {16: 16, 64: 64}
+    assert {budget: int(found.batch[found.batched_tokens == budget].max()) for budget in (16, 64)} == {16: 15, 64: 60}
 
 
 @pytest.mark.parametrize("kind", ["prefill", "decode", "agg"])

@@ -211,6 +211,30 @@ def test_refusals_carry_the_numbers_that_were_compared() -> None:
     assert static.evaluate_agg(odd, seven).refusals[0].detail == "no counts of workers of 3 GPUs make 7 to 8 GPUs"
 
 
+def test_a_strict_bound_holds_for_the_wait_of_a_fixed_concurrency() -> None:
+    """28 requests, each 280 ms without a wait; a worker prefills 10/s. Within a TTFT of 1 s they may stay 1.18 s."""
+    wide = table("decode", {1: [(64, 100.0, 0.0, 20.0)]})
+    found = static.evaluate_disagg(PREFILL, wide, ask("minGpus", Sla(ttft_ms=1000, itl_ms=20), concurrency=28)).points
+    assert (found.prefill_workers.tolist(), found.decode_workers.tolist(), found.rate.tolist()) == ([3], [1], [30.0])
+    assert found.ttft_ms[0] == pytest.approx(100 + 28_000 / 30 - 280)
+    free = static.evaluate_disagg(PREFILL, wide, ask("minGpus", concurrency=28)).points
+    assert (free.prefill_workers.tolist(), free.rate.tolist()) == ([1], [10.0])
+    assert free.ttft_ms[0] == pytest.approx(100 + 2800 - 280)
+    least = static.evaluate_disagg(PREFILL, wide, ask("ttft", concurrency=28)).points
+    # 70/s keep each for 400 ms, of which 280 are its latency
+    assert (least.prefill_workers.tolist(), least.ttft_ms.tolist()) == ([7], [220.0])
+
+
+def test_a_concurrency_that_would_wait_beyond_the_bounds_is_refused_with_the_rate() -> None:
+    wide = table("decode", {1: [(64, 100.0, 0.0, 20.0)]})
+    found = static.evaluate_disagg(PREFILL, wide, ask(sla=Sla(ttft_ms=100, itl_ms=20), concurrency=28))
+    assert found.refusals[0].reason == "load_constraint"
+    assert found.refusals[0].detail == (
+        "28 requests in flight must be served at 100 requests/s at least, else they wait beyond the bounds; "
+        "8 GPUs serve at most 70 within the bounds"
+    )
+
+
 def test_bounds_that_no_one_row_meets_together_are_told_so() -> None:
     """Aggregated rows have both latencies: small batches decode fast, large passes prefill fast."""
     rows = table("agg", {1: [(1, 5.0, 100.0, 30.0), (2, 5.0, 200.0, 10.0)]})
@@ -272,6 +296,16 @@ def test_with_one_output_token_decoding_never_binds() -> None:
 )
 def test_counts_of_a_front(chosen: tuple[Metric, ...], goal: str | None) -> None:
     assert Question(SATURATED, Sla(), Limits(8), chosen, pareto=True).goal == goal
+
+
+@pytest.mark.parametrize(
+    ("chosen", "goal"),
+    [(("ttft", "throughputPerUser"), "rate"), (("throughputPerGpu", "ttft"), None), (("throughput", "ttft"), "rate")],
+)
+def test_counts_of_a_front_under_a_fixed_concurrency(chosen: tuple[Metric, ...], goal: str | None) -> None:
+    """The TTFT holds the wait, which falls as the rate grows."""
+    workload = Workload(isl=100, osl=OSL, concurrency=4)
+    assert Question(workload, Sla(), Limits(8), chosen, pareto=True).goal == goal
 
 
 def test_nothing_to_pair_is_nothing_found() -> None:

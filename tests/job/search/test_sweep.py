@@ -398,6 +398,18 @@ class TestFront:
         assert len(chosen) == len(set(chosen)) == 20
         assert set(chosen) <= best
 
+    def test_a_point_whose_score_changes_with_the_front_is_sent_again(self, front: Events) -> None:
+        """The last one counts: else the knee of the first branch would stay the knee of both."""
+        sent = [each.id for each in front.data if isinstance(each, EvaluatedCandidate)]
+        assert len(sent) > len(set(sent))
+        names = ("throughputPerGpu", "throughputPerUser")
+        values = [[each.evaluation.objectives[name] for name in names] for each in front.reserve]
+        low = [min(column) for column in zip(*values, strict=True)]
+        high = [max(column) for column in zip(*values, strict=True)]
+        for each, (a, b) in zip(front.reserve, values, strict=True):
+            scaled = (a - low[0]) / (high[0] - low[0]) * (b - low[1]) / (high[1] - low[1])
+            assert each.evaluation.score == pytest.approx(scaled, abs=1e-12)
+
     def test_the_extremes_come_first_and_then_the_knee(self, front: Events) -> None:
         first, second, third = front.reserve[:3]
         every = front.reserve

@@ -47,8 +47,8 @@ def test_the_least_demanding_knobs_decide() -> None:
 
 
 def test_a_budget_of_the_static_estimate_alone_can_make_room() -> None:
-    knobs = RoleKnobs((8192,), (256,), (64,), (True,), (None,), static_batched_tokens=(512, 4096))
-    assert knobs.token_budgets == (512, 4096, 8192)
+    knobs = RoleKnobs((8192,), (256,), (64,), (True,), (None,), ctx_tokens=(512, 4096))
+    assert knobs.least_token_budget == 512
     assert kv_gate(Memory({(1, 512, None): 5000}), IDENTITY, (ONE,), knobs, 3300).kept == (ONE,)
 
 

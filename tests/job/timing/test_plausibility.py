@@ -1,5 +1,6 @@
 import pytest
 from dgdr_api.shape import Shape
+from dgdr_api.terms import Backend
 from dgdr_job.catalog.catalog import Catalog
 from dgdr_job.catalog.identity import PerfIdentity
 from dgdr_job.timing.plausibility import plausibility
@@ -34,11 +35,11 @@ def test_bounds_are_inclusive(decode_step_ms: float, layers: int, expected: bool
         ("Qwen/Qwen3-32B-FP8", "gb200", "vllm", "0.24.0", Shape(), True),
     ],
 )
-def test_bad_data_is_flagged_and_small_models_are_not(  # noqa: PLR0917
+def test_bad_data_is_flagged_and_small_models_are_not(
     catalog: Catalog,
     model: str,
     sku: str,
-    backend: str,
+    backend: Backend,
     version: str,
     shape: Shape,
     expected: bool,  # noqa: FBT001

@@ -1,6 +1,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ from dgdr_job.catalog.identity import PerfIdentity
 from dgdr_job.catalog.provenance import SourceShares
 from dgdr_job.timing.batches import BATCH_GRID
 from dgdr_job.timing.corrections import correct_decode, correct_prefill
-from dgdr_job.timing.rows import agg_points, agg_rows, decode_rows, prefill_rows
+from dgdr_job.timing.rows import agg_rows, decode_rows, is_steady, prefill_rows
 
 QWEN = PerfIdentity("Qwen/Qwen3-32B", "h200_sxm", "vllm", "0.24.0")
 QWEN_MOE = PerfIdentity("Qwen/Qwen3-30B-A3B", "h200_sxm", "vllm", "0.24.0")
@@ -45,7 +46,9 @@ class TestPeersBestRow:
         assert rates.tpot_ms[2] > 40
 
     def test_aggregated_on_two_gpus(self, catalog: Catalog) -> None:
-        rows = agg_rows(catalog, QWEN, Shape(tp=2), isl=3000, osl=300, batches=BATCH_GRID[:46], ctx_tokens=[3000, 6000])
+        rows = agg_rows(
+            catalog, QWEN, Shape(tp=2), isl=3000, osl=300, points=steady(3000, BATCH_GRID[:46], [3000, 6000])
+        )
         meets = (rows.ttft_ms <= 1000) & (rows.tpot_ms <= 40)
         best = np.flatnonzero(meets)[np.argmax(rows.requests_per_s[meets])]
         assert (rows.batch[best], rows.ctx_tokens[best]) == (48, 3000)
@@ -53,6 +56,11 @@ class TestPeersBestRow:
         assert rows.requests_per_s[best] * 299 / 2 == pytest.approx(583.72, rel=1e-4)
         assert rows.ttft_ms[best] == pytest.approx(365.455, rel=1e-4)
         assert rows.tpot_ms[best] == pytest.approx(39.893, rel=1e-4)
+
+
+def steady(isl: int, batches: Sequence[int], ctx_tokens: Sequence[int]) -> list[tuple[int, int]]:
+    """Every steady point of batches and prompt tokens, batches outermost."""
+    return [(batch, ctx) for batch in batches for ctx in ctx_tokens if is_steady(isl, batch, ctx)]
 
 
 class TestReference:
@@ -89,7 +97,7 @@ class TestReference:
         model = models.get_model(identity.model, config, identity.backend)
         database = perf_database.get_database(identity.sku, identity.backend, identity.data_version)
         assert database is not None
-        rows = agg_rows(catalog, identity, shape, isl=777, osl=65, batches=[1, 5, 100], ctx_tokens=[777, 2048, 8192])
+        rows = agg_rows(catalog, identity, shape, isl=777, osl=65, points=steady(777, [1, 5, 100], [777, 2048, 8192]))
         assert list(zip(rows.batch, rows.ctx_tokens, strict=True)) == [
             (1, 777),
             (5, 777),
@@ -108,8 +116,8 @@ class TestReference:
             assert rows.requests_per_s[row] == result["request_rate"]
 
 
-def test_points_that_are_no_steady_state_are_left_out() -> None:
-    assert agg_points(3000, [1, 2, 4], [1000, 3000, 3001, 8192]) == [
+def test_a_steady_state_has_another_request_to_decode() -> None:
+    assert steady(3000, [1, 2, 4], [1000, 3000, 3001, 8192]) == [
         (1, 1000),
         (1, 3000),
         (2, 1000),
@@ -119,11 +127,11 @@ def test_points_that_are_no_steady_state_are_left_out() -> None:
         (4, 3001),
         (4, 8192),
     ]
-    assert agg_points(3000, [1, 2, 3], [8192]) == []
+    assert steady(3000, [1, 2, 3], [0, -5, 8192]) == []
 
 
-def test_no_steady_state_means_no_rows(catalog: Catalog) -> None:
-    rows = agg_rows(catalog, QWEN, Shape(), isl=3000, osl=300, batches=[1, 2], ctx_tokens=[8192])
+def test_no_point_means_no_rows(catalog: Catalog) -> None:
+    rows = agg_rows(catalog, QWEN, Shape(), isl=3000, osl=300, points=steady(3000, [1, 2], [8192]))
     assert (rows.batch.size, rows.ttft_ms.size, rows.requests_per_s.size) == (0, 0, 0)
     assert sums_to_one(rows.shares)
 
@@ -131,7 +139,7 @@ def test_no_steady_state_means_no_rows(catalog: Catalog) -> None:
 def test_shares_sum_to_one_and_are_mostly_silicon(catalog: Catalog) -> None:
     prefill = prefill_rows(catalog, QWEN, Shape(tp=2), isl=3000, batches=[1])
     decode = decode_rows(catalog, QWEN, Shape(tp=2), isl=3000, osl=300, batches=BATCH_GRID)
-    agg = agg_rows(catalog, QWEN, Shape(tp=2), isl=3000, osl=300, batches=BATCH_GRID, ctx_tokens=[8192])
+    agg = agg_rows(catalog, QWEN, Shape(tp=2), isl=3000, osl=300, points=steady(3000, BATCH_GRID, [8192]))
     for shares in (prefill.shares, decode.shares, agg.shares):
         assert sums_to_one(shares)
         assert 0.8 < shares.silicon < 1
@@ -156,7 +164,7 @@ def test_a_shape_without_data_is_refused_when_asked_and_when_remembered(catalog:
 def test_one_output_token_has_prefill_and_aggregated_rows(catalog: Catalog) -> None:
     decode = decode_rows(catalog, QWEN, Shape(tp=2), isl=3000, osl=1, batches=[1, 8])
     assert decode.decode_total_ms.tolist() == [0.0, 0.0]
-    agg = agg_rows(catalog, QWEN, Shape(tp=2), isl=3000, osl=1, batches=[4], ctx_tokens=[3000])
+    agg = agg_rows(catalog, QWEN, Shape(tp=2), isl=3000, osl=1, points=steady(3000, [4], [3000]))
     assert agg.tpot_ms.tolist() == [0.0]
     assert agg.requests_per_s[0] == pytest.approx(6.34, rel=0.01)
 
@@ -167,7 +175,7 @@ from dgdr_api.shape import Shape
 from dgdr_job.catalog.catalog import Catalog
 from dgdr_job.catalog.identity import PerfIdentity
 from dgdr_job.timing.batches import batches_within
-from dgdr_job.timing.rows import agg_rows, decode_rows, prefill_rows
+from dgdr_job.timing.rows import agg_rows, decode_rows, is_steady, prefill_rows
 
 catalog = Catalog()
 identity = PerfIdentity("Qwen/Qwen3-32B", "h200_sxm", "vllm", "0.24.0")
@@ -179,7 +187,8 @@ for tp in (1, 2):
     batches = batches_within(kv.tokens_per_rank, 3300)
     print(prefill_rows(catalog, identity, shape, isl=3000, batches=[1]).latency_ms.tolist())
     print(decode_rows(catalog, identity, shape, isl=3000, osl=300, batches=batches).decode_total_ms.tolist())
-    rows = agg_rows(catalog, identity, shape, isl=3000, osl=300, batches=batches, ctx_tokens=[8192, 16384])
+    points = [(b, c) for b in batches for c in (8192, 16384) if is_steady(3000, b, c)]
+    rows = agg_rows(catalog, identity, shape, isl=3000, osl=300, points=points)
     print(rows.ttft_ms.tolist(), rows.requests_per_s.tolist(), rows.shares, rows.plausibility)
 print([name for name in ("aiconfigurator_core", "pandas", "pyarrow", "yaml") if name in sys.modules])
 """
