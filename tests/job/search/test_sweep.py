@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from dgdr_api.candidate import EvaluatedCandidate
 from dgdr_api.expressible import RoleForm, shape_problems
 from dgdr_job.catalog.cache import DiskCache
 from dgdr_job.catalog.catalog import Catalog
@@ -398,8 +399,9 @@ class TestFront:
         assert len(chosen) == len(set(chosen)) == 20
         assert set(chosen) <= best
 
-    def test_a_point_whose_score_changes_with_the_front_is_sent_again(self, front: Events) -> None:
-        """The last one counts: else the knee of the first branch would stay the knee of both."""
+    def test_a_point_whose_score_changes_with_the_front_is_sent_again(self, catalog: Catalog) -> None:
+        """The last one counts: else the knee of the first branch would stay the knee of all."""
+        front = search(run(backends=["vllm", "sglang"], objective={"mode": "pareto"}), catalog)
         sent = [each.id for each in front.data if isinstance(each, EvaluatedCandidate)]
         assert len(sent) > len(set(sent))
         names = ("throughputPerGpu", "throughputPerUser")
