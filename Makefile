@@ -25,7 +25,7 @@ check: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
-	$(BIN)/python -m dgdr_api.crd --check
+	$(BIN)/python -m dgdr_api.crd --check crds
 	$(BIN)/python docs/generate.py --check
 	$(BIN)/python .ci/lock.py --check
 
@@ -41,7 +41,7 @@ picture: $(VENV)/.dev
 	$(BIN)/python docs/picture.py
 
 crds: $(VENV)/.dev
-	$(BIN)/python -m dgdr_api.crd --write
+	$(BIN)/python -m dgdr_api.crd --write crds
 	$(BIN)/python docs/generate.py --write
 
 lock: $(VENV)/.dev

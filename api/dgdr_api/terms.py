@@ -24,7 +24,7 @@ Metric = Literal[
 Outcome = Literal["SearchSucceeded", "BudgetExhausted", "NoFeasibleCandidate", "Unsupported", "NothingRenderable"]
 """How a search ends when nothing failed; the reasons of the run's ``Completed`` condition of the same names."""
 
-PointStatus = Literal["feasible", "infeasible", "unsupported", "timed_out", "failed"]
+PointStatus = Literal["feasible", "infeasible", "pruned", "unsupported", "timed_out", "failed"]
 ReasonCategory = Literal[
     "gpu_budget",
     "kv_capacity",

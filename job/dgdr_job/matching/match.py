@@ -93,6 +93,13 @@ def all_deployments(pairs: Pairs, limits: Limits) -> Iterator[Matched]:
     yield concatenate(held)
 
 
+def break_points(pairs: Pairs, limits: Limits) -> int:
+    """How many counts `all_deployments` goes through."""
+    most_p, most_d = _most_workers(pairs, limits)
+    fitting = (most_p >= 1) & (most_d >= 1)
+    return int((most_p[fitting] + most_d[fitting]).sum()) + int(fitting.sum())
+
+
 @dataclass(frozen=True)
 class _Points:
     """One break point of each of the first pairs of an order. Counts are whole numbers in floats, for speed."""

@@ -60,7 +60,7 @@ def success(results: Sequence[BranchResult], best: EvaluatedCandidate, metrics: 
     """The closing message of a search that found something."""
     count = sum(deployments(result) for result in results)
     values = ", ".join(f"{name} {best.evaluation.objectives[name]:.2f}" for name in metrics)
-    return f"{count} feasible deployments; best {values}"
+    return f"{count} feasible deployment{'' if count == 1 else 's'}; best {values}"
 
 
 def why_nothing(results: Sequence[BranchResult], osl: int) -> str:
@@ -72,8 +72,9 @@ def why_nothing(results: Sequence[BranchResult], osl: int) -> str:
     counts: dict[str, int] = {}
     examples: dict[str, str] = {}
     for row in rows:
-        counts[row.reason] = counts.get(row.reason, 0) + row.deployments
-        examples.setdefault(row.reason, f"{row.summary}: {row.detail}")
+        name = row.reason or row.status
+        counts[name] = counts.get(name, 0) + row.deployments
+        examples.setdefault(name, f"{row.summary}: {row.detail}")
     parts = [_least_latencies(results, osl)] if "sla_constraint" in counts else []
     parts += [
         f"{reason}: {count} deployments, e.g. {examples[reason]}"
@@ -82,7 +83,7 @@ def why_nothing(results: Sequence[BranchResult], osl: int) -> str:
     if not rows:
         unscheduled = [row for result in results for row in result.refused]
         parts += [f"{row.summary} {row.reason}: {row.detail}" for row in unscheduled[:2]]
-    return ("nothing is feasible: " + "; ".join(parts))[:MESSAGE_CHARACTERS]
+    return ("nothing is feasible: " + ("; ".join(parts) or "nothing was evaluated"))[:MESSAGE_CHARACTERS]
 
 
 def unsupported(coverage: Sequence[TupleCoverage]) -> str:

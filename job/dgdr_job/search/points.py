@@ -114,6 +114,26 @@ def mean_e2e_ms(ttft_ms: Floats, tpot_ms: Floats, osl: int) -> Floats:
     return ttft_ms + tpot_ms * max(osl - 1, 0)
 
 
+def rank_keys(points: Points, values: Floats, metric: Metric, sla: Sla, osl: int) -> list[Floats]:
+    """Columns that rank points by one metric, lower first: score, GPUs, throughput.
+
+    For minGpus goodput stands for throughput (bounds that are not strict shape it: a point that misses one has
+    none), and then the lower latency decides (engine.md section 8).
+
+    Args:
+        points: what is ranked.
+        values: the metric of each, in its natural direction.
+        metric: the metric.
+        sla: the bounds.
+        osl: output tokens of a request.
+    """
+    keys = [-score(values, metric), points.gpus.astype(np.float64)]
+    if metric != "minGpus":
+        return [*keys, -points.rate]
+    goodput = np.where(keeps_bounds(sla, points.ttft_ms, points.tpot_ms, osl), points.rate, 0.0)
+    return [*keys, -goodput, mean_e2e_ms(points.ttft_ms, points.tpot_ms, osl)]
+
+
 def rank_order(*keys: Floats | Ints) -> tuple[Ints, Ints]:
     """Positions best first, and for each of them the number of its tie.
 

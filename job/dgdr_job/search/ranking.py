@@ -8,13 +8,12 @@ from itertools import groupby
 import numpy as np
 from dgdr_api.candidate import EvaluatedCandidate
 from dgdr_api.canonical import canonical_json
-from dgdr_api.terms import Metric
 
 from dgdr_job.matching.arrays import Floats, Ints
 from dgdr_job.search import pareto
 from dgdr_job.search.candidates import BranchResult
-from dgdr_job.search.config import Goal, Sla
-from dgdr_job.search.points import keeps_bounds, rank_order, score
+from dgdr_job.search.config import Goal
+from dgdr_job.search.points import rank_keys, rank_order, score
 
 Build = Callable[[BranchResult, int, float], EvaluatedCandidate]
 """Builds the candidate of a point of a branch with a score."""
@@ -32,20 +31,6 @@ class Reserve:
     def best(self) -> EvaluatedCandidate:
         """The highest score: the first by one metric, the knee of a front. There must be candidates."""
         return max(self.candidates, key=lambda candidate: candidate.evaluation.score)
-
-
-def rank_keys(result: BranchResult, metric: Metric, sla: Sla, osl: int) -> list[Floats]:
-    """Columns that rank the points of a branch by one metric, lower first: score, GPUs, throughput.
-
-    For minGpus goodput stands for throughput (bounds that are not strict shape it: a point that misses one has
-    none), and then the lower latency decides (engine.md section 8).
-    """
-    points = result.points
-    keys = [-score(result.objectives[metric], metric), points.gpus.astype(np.float64)]
-    if metric != "minGpus":
-        return [*keys, -points.rate]
-    goodput = np.where(keeps_bounds(sla, points.ttft_ms, points.tpot_ms, osl), points.rate, 0.0)
-    return [*keys, -goodput, result.columns["e2eMs"]]
 
 
 @dataclass(frozen=True)
@@ -74,7 +59,8 @@ def reserve(results: list[BranchResult], goal: Goal, osl: int, size: int, build:
     merged = _merge(results, goal)
     if goal.pareto:
         return _front(results, merged, size, build)
-    keys = [rank_keys(result, goal.metrics[0], goal.sla, osl) for result in results]
+    metric = goal.metrics[0]
+    keys = [rank_keys(result.points, result.objectives[metric], metric, goal.sla, osl) for result in results]
     return _best(results, merged, [np.concatenate(columns) for columns in zip(*keys, strict=True)], size, build)
 
 

@@ -3,12 +3,15 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+import numpy as np
 from dgdr_api.shape import Shape
 from dgdr_api.terms import PointStatus, ReasonCategory
 
 from dgdr_job.search.branches import Branch
+from dgdr_job.search.points import Points
 from dgdr_job.search.refusals import Refusal
 from dgdr_job.search.role_table import RoleTable
+from dgdr_job.search.static import Evaluated
 
 
 @dataclass(frozen=True)
@@ -19,19 +22,47 @@ class RefusedRow:
     gpus: int
     """GPUs of one worker of each shape."""
     status: PointStatus
-    reason: ReasonCategory
+    reason: ReasonCategory | None
+    """None for what was pruned."""
     detail: str
     """The reason with its numbers."""
     deployments: int
     """Scheduled deployments that the row stands for; 0 for a shape that never was scheduled."""
 
 
-def refused_rows(branch: Branch, tables: tuple[RoleTable, ...], refusals: Iterable[Refusal]) -> tuple[RefusedRow, ...]:
-    """Everything that a branch refused: in evaluation, for want of data, and before it was scheduled.
+def refused_rows(branch: Branch, tables: tuple[RoleTable, ...], found: Evaluated) -> tuple[RefusedRow, ...]:
+    """Everything of a branch that is no feasible point: pruned, refused, without data, and never scheduled.
 
     A deployment whose shapes are both without rows is counted with the first role, so that no count is doubled.
     """
-    return (*_evaluated(branch, refusals), *_skipped(branch, tables), *_unscheduled(branch))
+    return (
+        *_pruned(branch, tables, found.points),
+        *_evaluated(branch, found.refusals),
+        *_skipped(branch, tables),
+        *_unscheduled(branch),
+    )
+
+
+def _pruned(branch: Branch, tables: tuple[RoleTable, ...], points: Points) -> Iterator[RefusedRow]:
+    """Worker counts of shapes that have feasible points, which matching proves no better without listing them."""
+    if len(points) == 0:
+        return
+    rows = (points.prefill_row, points.decode_row)[-len(tables) :]
+    shapes = [table.shape[row] for table, row in zip(tables, rows, strict=True)]
+    counts = np.unique(np.stack([*shapes, points.prefill_workers, points.decode_workers], axis=1), axis=0)
+    served, kept = np.unique(counts[:, : len(tables)], axis=0, return_counts=True)
+    for index, listed in zip(served.tolist(), kept.tolist(), strict=True):
+        chosen = [table.shapes[at].shape for table, at in zip(tables, index, strict=True)]
+        every = branch.pairs_of(*((shape,) for shape in chosen))
+        if every > listed:
+            yield RefusedRow(
+                summary=" + ".join(shape.label for shape in chosen),
+                gpus=sum(shape.gpus for shape in chosen),
+                status="pruned",
+                reason=None,
+                detail=f"{every - listed} of {every} worker counts: a listed one is at least as good with fewer GPUs",
+                deployments=every - listed,
+            )
 
 
 def _evaluated(branch: Branch, refusals: Iterable[Refusal]) -> Iterator[RefusedRow]:
@@ -43,7 +74,7 @@ def _evaluated(branch: Branch, refusals: Iterable[Refusal]) -> Iterator[RefusedR
             gpus=sum(shape.gpus for shape in refusal.shapes),
             status=refusal.status,
             reason=refusal.reason,
-            detail=f"{refusal.detail} ({count} worker counts)" if whole else refusal.detail,
+            detail=f"{refusal.detail} ({count} worker counts)" if whole and count else refusal.detail,
             deployments=count,
         )
 

@@ -1,5 +1,6 @@
 """How big a search is, before running it: what `dgdr space` shows. The names are used by other programs."""
 
+import itertools
 from typing import Any
 
 from dgdr_api.run import RunSpec
@@ -13,7 +14,8 @@ from dgdr_job.search.mapper import search_config
 
 NOTE = (
     "pairs = (prefill shape, workers) x (decode shape, workers), or (agg shape, workers), within the budget; "
-    "pool = pairs x knobs x adapters. A static search finds the best engine limits of each pair by exact matching."
+    "pool = pairs x knobs x adapters. A static search finds the best engine limits of each pair by exact matching, among "
+    "all batches that the KV cache holds. Performance data is not asked here: dgdr coverage says what it covers."
 )
 
 
@@ -48,7 +50,7 @@ def _branch(branch: Branch, *, kv_gated: bool) -> dict[str, Any]:
         "shapes": {role.kind: len(role.gated.kept) for role in branch.roles},
         "pairs": branch.pairs,
         "pool": branch.pool,
-        "removed": [*_illegal(branch), *([_gated(branch)] if kv_gated else [])],
+        "removed": [*_illegal(branch), *([_gated(branch)] if kv_gated else []), *_too_wide(branch)],
         "shapeLabels": {role.kind: [shape.label for shape in role.gated.kept] for role in branch.roles},
         "knobs": {
             role.kind: {
@@ -56,6 +58,7 @@ def _branch(branch: Branch, *, kv_gated: bool) -> dict[str, Any]:
                 "maxNumSeqs": list(role.knobs.max_num_seqs),
                 "blockSize": list(role.knobs.block_size),
                 "enablePrefixCaching": list(role.knobs.enable_prefix_caching),
+                **({"staticPromptTokens": list(role.knobs.ctx_tokens)} if role.knobs.ctx_tokens else {}),
             }
             for role in branch.roles
         },
@@ -74,6 +77,18 @@ def _illegal(branch: Branch) -> list[dict[str, Any]]:
         for role in branch.roles
         if role.shapes.refused
     ]
+
+
+def _too_wide(branch: Branch) -> list[dict[str, Any]]:
+    """Shapes, or pairs of them, of which one worker each takes more GPUs than the budget."""
+    combinations = itertools.product(*(role.gated.kept for role in branch.roles))
+    wide = [chosen for chosen in combinations if sum(shape.gpus for shape in chosen) > branch.limits.gpu_budget]
+    if not wide:
+        return []
+    least = min(wide, key=lambda chosen: sum(shape.gpus for shape in chosen))
+    example = f"{' + '.join(shape.label for shape in least)} take {sum(shape.gpus for shape in least)} GPUs"
+    detail = f"{len(wide)} combinations of shapes exceed the budget of {branch.limits.gpu_budget} GPUs, e.g. {example}"
+    return [{"reason": "gpu_budget", "count": len(wide), "detail": detail}]
 
 
 def _gated(branch: Branch) -> dict[str, Any]:

@@ -9,14 +9,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from dgdr_job.matching.arrays import Floats, Goal, Ints
-from dgdr_job.matching.match import Pairs, all_deployments, best_deployments
-from dgdr_job.matching.matched import Matched
+from dgdr_job.matching.match import Pairs, all_deployments, best_deployments, break_points
+from dgdr_job.matching.matched import Matched, concatenate
 from dgdr_job.matching.replicas import Rows, all_replicas, best_replicas
 from dgdr_job.search import pareto
+from dgdr_job.search.frugal import frugal
 from dgdr_job.search.points import Points, metrics, objective, score
 from dgdr_job.search.question import Question
 from dgdr_job.search.refusals import Refusal, agg_refusals, disagg_refusals, invalid_refusals
 from dgdr_job.search.role_table import RoleTable, valid_rows
+
+MOST_COUNTS = 50_000_000
+"""Counts of a branch that are gone through, in about a minute. Beyond them only the best counts of each pair of rows
+are compared: the best deployment is the same, but places behind it may lack a step."""
 
 
 @dataclass(frozen=True)
@@ -55,9 +60,13 @@ def evaluate_disagg(prefill: RoleTable, decode: RoleTable, question: Question) -
     )
     points = _search(
         question,
-        lambda goal: best_deployments(pairs, limits, goal),
-        lambda: all_deployments(pairs, limits),
-        lambda found: _points(question, found, (p, d), ttft, tpot),
+        _Matching(
+            best=lambda goal: best_deployments(pairs, limits, goal),
+            every=lambda: all_deployments(pairs, limits),
+            points=lambda found: _points(question, found, (p, d), ttft, tpot),
+            shapes=lambda found: [prefill.shape[found.prefill_row], decode.shape[found.decode_row]],
+            counts=break_points(pairs, limits),
+        ),
     )
     refusals = disagg_refusals(
         prefill, decode, question, valid=(valid_p, valid_d), pairs=pairs, rows=(p, d), points=points
@@ -80,41 +89,56 @@ def evaluate_agg(table: RoleTable, question: Question) -> Evaluated:
     rows = Rows(table.rate[kept], table.gpus[kept], load.least_workers, load.offered_rate, load.needed_rate)
     points = _search(
         question,
-        lambda goal: best_replicas(rows, question.limits, goal),
-        lambda: all_replicas(rows, question.limits),
-        lambda found: _points(question, found, (np.full(len(kept), -1), kept), ttft, tpot),
+        _Matching(
+            best=lambda goal: best_replicas(rows, question.limits, goal),
+            every=lambda: all_replicas(rows, question.limits),
+            points=lambda found: _points(question, found, (np.full(len(kept), -1), kept), ttft, tpot),
+            shapes=lambda found: [table.shape[found.decode_row]],
+            counts=len(rows.rate) * question.limits.gpu_budget,
+        ),
     )
     refusals = agg_refusals(table, question, valid=valid, kept=kept, points=points)
     return Evaluated(points, (*refusals, *invalid_refusals(table, valid)))
 
 
-def best_row_of_each_deployment(points: Points, shape_ids: list[Ints], order: Ints) -> Ints:
-    """Of the points with equal shapes and worker counts only the first in ``order``; positions in that order.
+@dataclass(frozen=True)
+class _Matching:
+    """One branch's question to the matching, whatever its topology."""
 
-    Args:
-        points: deployments of one branch.
-        shape_ids: index of the shape of each role, per point.
-        order: positions of the points, best first.
-    """
-    key = np.stack([*shape_ids, points.prefill_workers, points.decode_workers], axis=1)[order]
-    _, first = np.unique(key, axis=0, return_index=True)
-    return order[np.sort(first)]
+    best: Callable[[Goal], Matched]
+    """The best counts of each row, or pair of rows."""
+    every: Callable[[], Iterator[Matched]]
+    """All counts that are worth a look, in chunks."""
+    points: Callable[[Matched], Points]
+    shapes: Callable[[Points], list[Ints]]
+    """Index of each point's shape, per role."""
+    counts: int
+    """How many counts ``every`` goes through."""
 
 
-def _search(
-    question: Question,
-    best: Callable[[Goal], Matched],
-    every: Callable[[], Iterator[Matched]],
-    points_of: Callable[[Matched], Points],
-) -> Points:
+def _search(question: Question, matching: _Matching) -> Points:
+    """By one metric: the deployments that are worth their GPUs. For a front: its points, and the best of each pair."""
+    if question.pareto:
+        return _front_points(question, matching)
+    chunks = matching.every()
+    if question.goal == "fewest_gpus" or matching.counts > MOST_COUNTS:
+        chunks = iter((matching.best(question.goal or "rate_per_gpu"),))
+    kept = matching.points(concatenate([]))
+    for found in chunks:
+        kept = kept.followed_by(matching.points(found))
+        kept = kept.take(frugal(kept, matching.shapes(kept), question))
+    return kept
+
+
+def _front_points(question: Question, matching: _Matching) -> Points:
     """The best counts of each pair of rows; where there is no one best, the most per GPU and the whole front."""
     goal = question.goal
     if goal is not None:
-        return points_of(best(goal))
-    points = points_of(best("rate_per_gpu"))
+        return matching.points(matching.best(goal))
+    points = matching.points(matching.best("rate_per_gpu"))
     front = points
-    for found in every():
-        front = _front(front.followed_by(points_of(found)), question)
+    for found in matching.every():
+        front = _front(front.followed_by(matching.points(found)), question)
     points = points.followed_by(front)
     key = np.stack([points.prefill_row, points.decode_row, points.prefill_workers, points.decode_workers], axis=1)
     _, first = np.unique(key, axis=0, return_index=True)

@@ -17,10 +17,10 @@ from dgdr_job.search.candidates import BranchResult, evaluated_candidate
 from dgdr_job.search.config import SmartSearchConfig
 from dgdr_job.search.features import not_built
 from dgdr_job.search.mapper import search_config
-from dgdr_job.search.points import metrics, objective, rank_order
+from dgdr_job.search.points import metrics, objective
 from dgdr_job.search.preflight import preflight
 from dgdr_job.search.question import Question
-from dgdr_job.search.ranking import Reserve, rank_keys, reserve
+from dgdr_job.search.ranking import Reserve, reserve
 from dgdr_job.search.refused import refused_rows
 from dgdr_job.search.resolved import refused_whole, resolved, version_chains
 from dgdr_job.search.role_rows import RoleInput
@@ -114,7 +114,7 @@ class Sweep:
             found = static.evaluate_agg(tables[0], question)
         else:
             found = static.evaluate_disagg(tables[0], tables[1], question)
-        result = _distinct(_result(config, branch, tables, found), config)
+        result = _result(config, branch, tables, found)
         self._results.append(result)
         for batch in evaluations.evaluation_batches(result):
             self._emit(batch)
@@ -198,17 +198,5 @@ def _result(
     columns = metrics(found.points, config.workload.osl)
     price = config.goal.gpu_cost_per_hour or 0.0
     objectives = {metric: objective(found.points, columns, metric, price) for metric in config.goal.metrics}
-    refused_ = refused_rows(branch, tables, found.refusals)
+    refused_ = refused_rows(branch, tables, found)
     return BranchResult(branch, tables, found.points, columns, objectives, refused_)
-
-
-def _distinct(result: BranchResult, config: SmartSearchConfig) -> BranchResult:
-    """For one metric: of deployments that differ in engine limits alone only the best. For a front: all.
-
-    Equally good ones: the lower latency, then the row that comes first, which has the smaller batch.
-    """
-    if config.goal.pareto or len(result.points) == 0:
-        return result
-    keys = rank_keys(result, config.goal.metrics[0], config.goal.sla, config.workload.osl)
-    order, _ = rank_order(*keys, result.columns["e2eMs"])
-    return result.take(static.best_row_of_each_deployment(result.points, result.shape_ids, order))

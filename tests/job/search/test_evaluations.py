@@ -16,7 +16,7 @@ def test_many_rows_come_in_batches_in_the_same_order(catalog: Catalog, monkeypat
     assert parts.rows == whole.rows
     sizes = [len(each.id) for each in parts.data if isinstance(each, Evaluations)]
     assert max(sizes) == 7
-    assert len(sizes) > 20
+    assert len(sizes) > 10
 
 
 def test_the_rows_of_candidates_are_their_evaluations(catalog: Catalog) -> None:

@@ -10,8 +10,8 @@ from dgdr_job.catalog.catalog import Catalog
 from dgdr_job.search.branches import Branch
 from dgdr_job.search.candidates import BranchResult
 from dgdr_job.search.config import Goal, Sla
-from dgdr_job.search.points import Points, metrics, objective
-from dgdr_job.search.ranking import Reserve, rank_keys, reserve
+from dgdr_job.search.points import Points, metrics, objective, rank_keys
+from dgdr_job.search.ranking import Reserve, reserve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -105,8 +105,8 @@ def test_nothing_found_is_an_empty_reserve() -> None:
 
 def test_latency_decides_for_no_metric_but_the_fewest_gpus() -> None:
     found = result([(1, 1.0, 50.0, 5.0)], ("throughput", "minGpus"))
-    assert len(rank_keys(found, "throughput", Sla(), OSL)) == 3
-    assert len(rank_keys(found, "minGpus", Sla(), OSL)) == 4
+    assert len(rank_keys(found.points, found.objectives["throughput"], "throughput", Sla(), OSL)) == 3
+    assert len(rank_keys(found.points, found.objectives["minGpus"], "minGpus", Sla(), OSL)) == 4
 
 
 NAMES: tuple[Metric, ...] = ("throughput", "throughputPerGpu", "throughputPerUser", "ttft", "minGpus", "e2eLatency")

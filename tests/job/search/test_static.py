@@ -57,10 +57,16 @@ def deployments(given_tables: tuple[RoleTable, ...], found: static.Evaluated) ->
     return result
 
 
-def key(deployment: Deployment, metric: Metric) -> tuple[float, int, float, tuple[int, ...]]:
-    """What decides between deployments of the same rows; values within the tie are made equal."""
-    value = float(f"{deployment.value(metric, OSL):.10g}")
-    return -value, deployment.gpus, -float(f"{deployment.rate:.10g}"), deployment.workers[::-1]
+def key(deployment: Deployment, metric: Metric, sla: Sla) -> tuple[float, ...]:
+    """What ranks deployments, lower first; values within the tie are made equal."""
+    late = (
+        (sla.ttft_ms is not None and deployment.ttft > sla.ttft_ms * (1 + 1e-9))
+        or (sla.itl_ms is not None and deployment.tpot > sla.itl_ms)
+        or (sla.e2e_ms is not None and deployment.e2e(OSL) > sla.e2e_ms * (1 + 1e-9))
+    )
+    served = 0.0 if metric == "minGpus" and late else deployment.rate
+    values = (-deployment.value(metric, OSL), float(deployment.gpus), -served, deployment.e2e(OSL))
+    return tuple(float(f"{value:.9g}") for value in values)
 
 
 both = st.one_of(tables("agg").map(lambda agg: (agg,)), st.tuples(tables("prefill"), tables("decode")))
@@ -68,22 +74,26 @@ both = st.one_of(tables("agg").map(lambda agg: (agg,)), st.tuples(tables("prefil
 
 @settings(max_examples=300, deadline=None)
 @given(given_tables=both, metric=st.sampled_from(METRICS), data=st.data())
-def test_the_best_of_each_pair_of_rows_equals_trying_all(
+def test_what_is_found_is_worth_its_gpus_and_has_the_best_limits(
     given_tables: tuple[RoleTable, ...], metric: Metric, data: st.DataObject
 ) -> None:
+    """Every row and count is tried: of each shape and number of GPUs the best, of those what fewer do not equal."""
     question = data.draw(questions((metric,)))
-    best: dict[tuple[int, ...], Deployment] = {}
-    for deployment in everything(given_tables, question):
-        known = best.get(deployment.rows)
-        if known is None or key(deployment, metric) < key(known, metric):
-            best[deployment.rows] = deployment
-    found = {each.rows: each for each in deployments(given_tables, evaluate(given_tables, question))}
-    assert found.keys() == best.keys()
-    for rows, each in found.items():
-        assert (each.workers, each.gpus) == (best[rows].workers, best[rows].gpus)
-        assert each.rate == pytest.approx(best[rows].rate, rel=1e-11)
-        assert each.ttft == pytest.approx(best[rows].ttft, rel=1e-9)
-        assert each.tpot == best[rows].tpot
+    best: dict[tuple[tuple[int, ...], int], tuple[float, ...]] = {}
+    for each in everything(given_tables, question):
+        name = (each.shapes, each.gpus)
+        mine = (*key(each, metric, question.sla), *map(float, each.workers[::-1]))
+        best[name] = min(best.get(name, (float("inf"),)), mine)
+    worth = {
+        (shapes, gpus): mine
+        for (shapes, gpus), mine in best.items()
+        if not any(other == shapes and fewer < gpus and theirs[0] <= mine[0] for (other, fewer), theirs in best.items())
+    }
+    found = deployments(given_tables, evaluate(given_tables, question))
+    assert len({(each.shapes, each.gpus) for each in found}) == len(found)
+    assert {
+        (each.shapes, each.gpus): (*key(each, metric, question.sla), *map(float, each.workers[::-1])) for each in found
+    } == worth
 
 
 @settings(max_examples=300, deadline=None)
@@ -222,7 +232,7 @@ def test_a_strict_bound_holds_for_the_wait_of_a_fixed_concurrency() -> None:
     assert free.ttft_ms[0] == pytest.approx(100 + 2800 - 280)
     least = static.evaluate_disagg(PREFILL, wide, ask("ttft", concurrency=28)).points
     # 70/s keep each for 400 ms, of which 280 are its latency
-    assert (least.prefill_workers.tolist(), least.ttft_ms.tolist()) == ([7], [220.0])
+    assert (least.prefill_workers[0], least.ttft_ms[0]) == (7, 220.0)
 
 
 def test_a_concurrency_that_would_wait_beyond_the_bounds_is_refused_with_the_rate() -> None:
@@ -279,7 +289,7 @@ def test_with_one_output_token_decoding_never_binds() -> None:
     decode = table("decode", {1: [(4, float("inf"), 0.0, 0.0)]})
     one = Question(Workload(isl=100, osl=1, saturated=True), Sla(), Limits(gpu_budget=8), ("throughput",), pareto=False)
     points = static.evaluate_disagg(PREFILL, decode, one).points
-    assert (points.prefill_workers.tolist(), points.decode_workers.tolist(), points.rate.tolist()) == ([7], [1], [70.0])
+    assert (points.prefill_workers[0], points.decode_workers[0], points.rate[0]) == (7, 1, 70.0)
 
 
 @pytest.mark.parametrize(

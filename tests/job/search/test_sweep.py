@@ -134,8 +134,10 @@ def check_counters(told: Events) -> None:
     ids = [row["id"] for row in told.rows]
     assert len(set(ids)) == len(ids)
     for row in told.rows:
-        assert (row["status"] == "feasible") == (row["reason"] is None)
+        assert (row["status"] in ("feasible", "pruned")) == (row["reason"] is None)
         assert row["status"] == "feasible" or row["detail"]
+    pruned = [row["detail"] for row in told.rows if row["status"] == "pruned"]
+    assert sum(int(detail.split(" of ")[0]) for detail in pruned) == counters.pruned
     told_feasible = {row["id"] for row in told.rows if row["status"] == "feasible"}
     assert set(told.candidates) <= told_feasible
 
