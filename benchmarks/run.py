@@ -12,8 +12,6 @@ import sys
 import tempfile
 from pathlib import Path
 
-import pyarrow.parquet as pq
-
 from benchmarks.peer import peer_arguments, peer_best, peer_command
 from benchmarks.process import Run, Runs, measure
 
@@ -124,6 +122,8 @@ def optimum_table(folder: Path) -> str:
 
 def feasible(out: Path) -> dict[str, list[dict[str, float]]]:
     """The feasible points of a search by topology."""
+    import pyarrow.parquet as pq  # noqa: PLC0415 - a child's peak memory starts from that of the process that forks it
+
     points = pq.read_table(out / "points.parquet").to_pylist()
     found: dict[str, list[dict[str, float]]] = {"agg": [], "disagg": []}
     for point in points:

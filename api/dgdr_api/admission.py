@@ -12,8 +12,9 @@ from dgdr_api import reasons
 from dgdr_api.base import wire
 from dgdr_api.canonical import canonical_json
 from dgdr_api.defaults import run_spec
-from dgdr_api.errors import Problem, UnknownSku, VersionChainBroken
+from dgdr_api.errors import NameTooLong, Problem, UnknownSku, VersionChainBroken
 from dgdr_api.free_form import dgd_problems, job_problems, size_problem
+from dgdr_api.identity import safe_dgd_name
 from dgdr_api.images import IMAGE_NAMES, can_swap, component_of, image_for, parse_tag, tag_of
 from dgdr_api.reasons import Reason
 from dgdr_api.request import DynamoGraphDeploymentRequest, SearchSpec
@@ -21,8 +22,7 @@ from dgdr_api.run import RunSpec
 from dgdr_api.skus import resolve_sku
 from dgdr_api.versions import Chain, resolve_chain
 
-_LABEL_NAME = re.compile(r"([a-z0-9][-a-z0-9.]{0,252}/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
-_LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
+_COMMIT = re.compile("[0-9a-f]{40}")
 MAX_RUN_SPEC_BYTES = 200 * 1024
 """The run's spec reaches the search Job as an annotation; all annotations of an object share 256 KiB."""
 
@@ -75,6 +75,10 @@ def admit(request: DynamoGraphDeploymentRequest, *, sweeper_image: str | None = 
         request: what the schema and its rules accept.
         sweeper_image: see `dgdr_api.defaults.run_spec`.
     """
+    try:
+        safe_dgd_name(request.metadata.name, "0" * 16, request.metadata.namespace)
+    except NameTooLong as error:
+        return Rejected((Rejection(reasons.INVALID_SPEC, "metadata.namespace", str(error)),))
     for policy in POLICIES:
         found = tuple(policy(request.spec))
         if found:
@@ -138,12 +142,18 @@ def _nodes_are_found(spec: SearchSpec) -> Iterator[Rejection]:
             )
 
 
-def _labels_are_labels(spec: SearchSpec) -> Iterator[Rejection]:
-    for sku, labels in spec.hardware.gpu.node_selector.items():
-        for name, value in labels.items():
-            if not (_LABEL_NAME.fullmatch(name) and _LABEL_VALUE.fullmatch(value)):
-                field = f"spec.hardware.gpu.nodeSelector.{sku}"
-                yield Rejection(reasons.INVALID_SPEC, field, f"{name}: {value} can be no label of a node")
+def _trusted_code_is_pinned(spec: SearchSpec) -> Iterator[Rejection]:
+    """A Hugging Face cache names the snapshot folder, the one thing that pins code, by the commit."""
+    ref = spec.model_ref
+    if ref.remote_code != "TrustCacheAndRevision" or ref.cache is None or ref.cache.pvc.model_path:
+        return
+    if _COMMIT.fullmatch(ref.revision or "") is None:
+        yield Rejection(
+            reasons.INVALID_SPEC,
+            "spec.modelRef.revision",
+            f"is {ref.revision}, but remoteCode TrustCacheAndRevision trusts one snapshot of the cache: give its "
+            "commit of 40 hex digits, or the folder in modelRef.cache.pvc.modelPath",
+        )
 
 
 def _priced(spec: SearchSpec) -> Iterator[Rejection]:
@@ -186,6 +196,17 @@ def _sequences_fit(spec: SearchSpec) -> Iterator[Rejection]:
             "spec.workload.maxSequenceLength",
             f"is {bound}, but isl {load.isl} + osl {load.osl} = {load.isl + load.osl}; give at least that",
         )
+
+
+def _caps_are_used(spec: SearchSpec) -> Iterator[Rejection]:
+    used = _skus(spec)
+    for name in spec.hardware.gpu.budget_by_sku:
+        if resolve_sku(name).name not in used:
+            yield Rejection(
+                reasons.INVALID_SPEC,
+                "spec.hardware.gpu.budgetBySku",
+                f"caps {name}, which no role of this search uses: it has {', '.join(used)}",
+            )
 
 
 def _budgets_fit(spec: SearchSpec) -> Iterator[Rejection]:
@@ -244,10 +265,11 @@ POLICIES: tuple[Callable[[SearchSpec], Iterator[Rejection]], ...] = (
     _known_hardware,
     _one_name_per_sku,
     _nodes_are_found,
-    _labels_are_labels,
+    _trusted_code_is_pinned,
     _priced,
     _runtime_is_known,
     _sequences_fit,
+    _caps_are_used,
     _budgets_fit,
     _parameters_fit,
     _overrides_are_allowed,

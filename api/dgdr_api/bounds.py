@@ -20,6 +20,8 @@ Path = Annotated[str, Field(max_length=1024)]
 Digits32 = Annotated[int, Field(ge=1, le=INT32_MAX)]
 """A count or a number of tokens, at least one."""
 Count = Annotated[int, Field(ge=0, le=INT32_MAX)]
+LargeCount = Annotated[int, Field(ge=0, le=2**53 - 1)]
+"""A count of points: pools grow with the square of the budget, far beyond 32 bits. A double still holds it exactly."""
 Gpus = Annotated[int, Field(ge=1, le=MAX_GPUS)]
 Positive = Annotated[float, Field(gt=0, le=MAX_NUMBER)]
 NotNegative = Annotated[float, Field(ge=0, le=MAX_NUMBER)]

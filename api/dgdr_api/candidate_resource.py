@@ -10,7 +10,7 @@ from dgdr_api.candidate import RoleMemory, Shares
 from dgdr_api.conditions import Conditions
 from dgdr_api.group import API_VERSION, CANDIDATE_KIND, ApiVersion
 from dgdr_api.metadata import ObjectMeta
-from dgdr_api.rules import Rule, RuledModel
+from dgdr_api.rules import Rule, RuledModel, given
 
 Numbers = Annotated[dict[str, float], Field(max_length=128)]
 """Numbers by name; the unit is part of the name."""
@@ -38,7 +38,8 @@ class CandidateEvaluation(ApiModel):
     provenance: Shares | None = None
     """Shares of time by the origin of the performance data."""
     replay_spec: dict[str, Any] = Field(default_factory=dict)
-    """The ReplaySpec that was scored; `dgdr replay` scores it again."""
+    """The ReplaySpec that was scored; `dgdr replay` scores it again. A name without a value is null: the API server
+    keeps it (only a merge patch, in which null means removal, would drop it)."""
 
 
 class MaterializedValue(RuledModel):
@@ -50,6 +51,7 @@ class MaterializedValue(RuledModel):
             cel="has(self.destination) != has(self.reason)",
             message="give exactly one of destination and reason",
             holds=lambda entry: (entry.destination is None) != (entry.reason is None),
+            found=given("destination", "reason"),
         ),
     )
 

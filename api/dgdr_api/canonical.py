@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+_MOST_BITS_SHOWN = 96
 
 
 class NotCanonicalError(ValueError):
@@ -41,12 +42,14 @@ def _normal(value: object, pointer: str) -> object:
             return _text(value, pointer)
         case int():
             if not INT64_MIN <= value <= INT64_MAX:
-                raise NotCanonicalError(pointer, f"{value} does not fit in 64 bits")
+                raise NotCanonicalError(pointer, f"{_shown(value)} does not fit in 64 bits")
             return value
         case float():
             if not math.isfinite(value):
                 raise NotCanonicalError(pointer, f"{value} is not a finite number")
-            return _normal(int(value), pointer) if value.is_integer() else value
+            if not INT64_MIN <= value <= INT64_MAX:
+                raise NotCanonicalError(pointer, f"{value:g} does not fit in 64 bits")
+            return int(value) if value.is_integer() else value
         case Mapping():
             return _object(value, pointer)
         case list() | tuple():
@@ -68,6 +71,11 @@ def _text(value: str, pointer: str) -> str:
     if not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
         raise NotCanonicalError(pointer, f"{value!r} holds half a surrogate pair, which UTF-8 cannot write")
     return value
+
+
+def _shown(value: int) -> str:
+    """A number that a person can read: no row of three hundred digits."""
+    return str(value) if value.bit_length() <= _MOST_BITS_SHOWN else f"a number of {value.bit_length()} bits"
 
 
 def _escaped(key: str) -> str:

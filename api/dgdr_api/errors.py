@@ -5,7 +5,7 @@
     ContractError
     ├── InvalidRequest        a text is no valid request (parse.py)
     ├── UnknownSku            a GPU type is not in the catalog (skus.py)
-    ├── VersionChainBroken    no way from the image to performance data (versions.py)
+    ├── VersionChainBroken    no way from the image to performance data or a template (versions.py)
     └── NameTooLong           no deployment name fits the limits of Kubernetes and Dynamo (identity.py)
 
 ``canonical.NotCanonicalError`` is a ``ValueError`` of its own: it also serves callers that know no contract.
@@ -53,7 +53,7 @@ class UnknownSku(ContractError):  # noqa: N818
 
 
 class VersionChainBroken(ContractError):  # noqa: N818
-    """There is no way from the runtime image to performance data. The message names every link."""
+    """There is no way from the runtime image to performance data or a template. The message names every link."""
 
     def __init__(self, message: str, *, field: str, fix: str) -> None:
         self.field = field

@@ -5,11 +5,12 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from dgdr_api.base import ApiModel
+from dgdr_api.bounds import LargeCount
 from dgdr_api.candidate import EvaluatedCandidate, Shares
 from dgdr_api.terms import Backend, Outcome, PointStatus, ReasonCategory, Topology
 
 WIRE_VERSION = 1
-Count = Annotated[int, Field(ge=0)]
+RoundNumber = Annotated[LargeCount, Field(ge=1)]
 PointId = Annotated[str, Field(min_length=1, max_length=64)]
 
 
@@ -20,7 +21,7 @@ class BranchPlan(ApiModel):
     """``<backend>/<topology>``."""
     backend: Backend
     topology: Topology
-    pool: Count
+    pool: LargeCount
     """Points that will be evaluated."""
 
 
@@ -75,7 +76,7 @@ class Evaluations(ApiModel):
     reason: tuple[ReasonCategory | None, ...]
     detail: tuple[str, ...]
     """Reason with its numbers; empty for a feasible point."""
-    used_gpus: tuple[Count, ...]
+    used_gpus: tuple[LargeCount, ...]
     summary: tuple[str, ...]
     """The deployment in one line."""
     metrics: dict[str, tuple[float | None, ...]]
@@ -102,25 +103,25 @@ class Evaluations(ApiModel):
 class Counters(ApiModel):
     """Evaluations by state."""
 
-    scheduled: Count = 0
+    scheduled: LargeCount = 0
     """Points that were given to the engine."""
-    running: Count = 0
+    running: LargeCount = 0
     """Points that are being evaluated."""
-    feasible: Count = 0
+    feasible: LargeCount = 0
     """Points that meet every bound."""
-    infeasible: Count = 0
+    infeasible: LargeCount = 0
     """Points that miss a bound."""
-    unsupported: Count = 0
+    unsupported: LargeCount = 0
     """Points that the performance model cannot time."""
-    failed: Count = 0
+    failed: LargeCount = 0
     """Points whose evaluation ended with an error."""
-    timed_out: Count = 0
+    timed_out: LargeCount = 0
     """Points whose evaluation took too long."""
-    cache_hits: Count = 0
+    cache_hits: LargeCount = 0
     """Points whose result was known already."""
-    pruned: Count = 0
+    pruned: LargeCount = 0
     """Points that cannot beat what is known, so were not evaluated."""
-    remaining: Count = 0
+    remaining: LargeCount = 0
     """Points that are still to be evaluated."""
 
 
@@ -128,8 +129,8 @@ class RoundCompleted(ApiModel):
     """Data of ``round.completed``."""
 
     branch: str
-    round: Annotated[int, Field(ge=1)]
-    total: Annotated[int, Field(ge=1)]
+    round: RoundNumber
+    total: RoundNumber
     counters: Counters
     reserve: tuple[PointId, ...]
     """Ids of the current reserve, best first."""
@@ -143,7 +144,7 @@ class Completed(ApiModel):
     counters: Counters
     reserve: tuple[PointId, ...]
     """Final ids, best first; more than will be published."""
-    pareto_front: Count = 0
+    pareto_front: LargeCount = 0
     """Size of the front before thinning; 0 in optimize mode."""
     proven_best: bool
     """Whether nothing in the pool can be better than the first."""

@@ -7,6 +7,7 @@ from dgdr_api.bounds import MAX_OPEN_BYTES
 from dgdr_api.canonical import NotCanonicalError, canonical_json
 from dgdr_api.errors import Problem
 from dgdr_api.group import DGD_API_VERSION, DGD_KIND, GROUP
+from dgdr_api.pod_texts import is_label_name, is_label_value
 from dgdr_api.request import SearchSpec
 
 FRONTEND, PLANNER = "Frontend", "Planner"
@@ -14,15 +15,16 @@ COMPONENT_OF_ROLE = {"agg": "worker", "prefill": "prefill", "decode": "decode", 
 """Component names are fixed: overrides match them and hashes contain them."""
 
 _TEXT_MAP = "a mapping of texts"
+_LABEL_MAP = "a mapping of texts that are labels"
 JOB_ALLOW_LIST: Mapping[str, str] = {
     "ttlSecondsAfterFinished": "a whole number of at least 0",
     "activeDeadlineSeconds": "a whole number of at least 1",
-    "metadata.labels": _TEXT_MAP,
+    "metadata.labels": _LABEL_MAP,
     "metadata.annotations": _TEXT_MAP,
-    "template.metadata.labels": _TEXT_MAP,
+    "template.metadata.labels": _LABEL_MAP,
     "template.metadata.annotations": _TEXT_MAP,
     "template.spec.tolerations": "a list",
-    "template.spec.nodeSelector": _TEXT_MAP,
+    "template.spec.nodeSelector": _LABEL_MAP,
     "template.spec.affinity": "a mapping",
     "template.spec.priorityClassName": "a text",
     "template.spec.imagePullSecrets": "a list",
@@ -56,7 +58,7 @@ def job_problems(fragment: Mapping[str, Any]) -> Iterator[Problem]:
             yield Problem(f"{root}.{path}", f"may not be overridden; allowed are {', '.join(JOB_ALLOW_LIST)}", value)
         elif not _fits(wanted, value):
             yield Problem(f"{root}.{path}", f"must be {wanted}", value)
-        elif wanted is _TEXT_MAP and any(str(key).startswith(f"{GROUP}/") for key in value):
+        elif wanted in (_TEXT_MAP, _LABEL_MAP) and any(str(key).startswith(f"{GROUP}/") for key in value):
             yield Problem(f"{root}.{path}", f"keys below {GROUP}/ belong to the sweeper", value)
 
 
@@ -129,8 +131,11 @@ def _leaves(value: Mapping[str, Any], path: str) -> Iterator[tuple[str, Any]]:
 
 
 def _fits(wanted: str, value: Any) -> bool:  # noqa: ANN401
-    if wanted == _TEXT_MAP:
-        return isinstance(value, dict) and all(isinstance(item, str) for item in value.values())
+    if wanted in (_TEXT_MAP, _LABEL_MAP):
+        return isinstance(value, dict) and all(
+            isinstance(item, str) and (wanted == _TEXT_MAP or (is_label_name(key) and is_label_value(item)))
+            for key, item in value.items()
+        )
     if wanted.startswith("a whole number"):
         return isinstance(value, int) and not isinstance(value, bool) and value >= int(wanted[-1])
     if wanted == "a mapping":

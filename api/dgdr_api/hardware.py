@@ -6,12 +6,13 @@ from pydantic import Field
 
 from dgdr_api.base import ApiModel
 from dgdr_api.bounds import Gpus, Name
-from dgdr_api.rules import Rule, RuledModel
+from dgdr_api.pod_texts import LABEL_NAMES, LabelValue
+from dgdr_api.rules import Rule, RuledModel, values
 from dgdr_api.terms import RoleKind
 
 MAX_SKUS = 16
 
-NodeLabels = Annotated[dict[str, Annotated[str, Field(max_length=63)]], Field(max_length=32)]
+NodeLabels = Annotated[dict[str, LabelValue], Field(max_length=32), LABEL_NAMES]
 """Node labels by name."""
 
 
@@ -25,6 +26,7 @@ class Gpu(RuledModel):
             message="minBudget must not exceed budget",
             holds=lambda gpu: gpu.min_budget is None or gpu.min_budget <= gpu.budget,
             field=".minBudget",
+            found=values("minBudget", "budget"),
         ),
     )
 

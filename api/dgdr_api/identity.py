@@ -1,6 +1,7 @@
 """Names and hashes of runs, candidates and deployments. Keys of labels and annotations are in `dgdr_api.group`."""
 
 import hashlib
+import re
 import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -21,6 +22,8 @@ GROVE_LIMIT = 45
 GROVE_LEAST_NAME = 8
 """Dynamo's operator shortens the DGD name in Grove's names down to this."""
 GROVE_CLIQUE_SUFFIX = len("-ldr")
+
+_DNS_LABEL = re.compile("[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 
 FIRST_GENERATION = 1
 """Generation of every run on a laptop."""
@@ -94,16 +97,23 @@ def dgd_name_problems(namespace: str, name: str, components: Sequence[tuple[str,
     Args:
         namespace: where it would be created.
         name: its name.
-        components: name of each component, and whether it spans nodes.
+        components: name of each component, and whether it spans nodes; empty when they are not known yet.
     """
     problems = []
+    if _DNS_LABEL.fullmatch(name) is None:
+        problems.append(f"name {name!r} must be a DNS label: lower-case letters, digits and hyphens between")
     if len(namespace) + 1 + len(name) > MAX_LABEL:
         problems.append(
             f"namespace {namespace} and name {name} take {len(namespace) + 1 + len(name)} characters together; "
             f"the label nvidia.com/dynamo-namespace holds {MAX_LABEL}"
         )
     longest = max((component for component, _ in components), key=len, default="")
-    if len(name) + 1 + len(longest) > MAX_DGD_AND_COMPONENT:
+    if not longest and len(name) > MAX_DGD_AND_COMPONENT - len("-c"):
+        problems.append(
+            f"name {name} has {len(name)} characters; with any component at most {MAX_DGD_AND_COMPONENT - len('-c')} "
+            "fit the name of a Service"
+        )
+    elif len(name) + 1 + len(longest) > MAX_DGD_AND_COMPONENT:
         problems.append(
             f"name {name} and component {longest} take {len(name) + 1 + len(longest)} characters together; "
             f"at most {MAX_DGD_AND_COMPONENT} fit the name of a Service"

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from dgdr_api.base import ApiModel
-from dgdr_api.bounds import Name
+from dgdr_api.pod_texts import MODEL_NAME_TEXT, MODEL_PATH_TEXT, MOUNT_PATH, REVISION, DataKey, ObjectName
 from dgdr_api.rules import Rule, RuledModel
 
 RemoteCode = Literal["Never", "TrustCacheAndRevision", "AlwaysTrust"]
@@ -35,11 +35,11 @@ MODEL_NAME_RULE = Rule(
 class ModelCachePvc(ApiModel):
     """A claim that holds model files."""
 
-    name: Name
+    name: ObjectName
     """Name of the claim."""
-    model_path: Annotated[str, Field(max_length=1024), relative_path("model-path")] = ""
+    model_path: Annotated[str, Field(max_length=1024), relative_path("model-path"), MODEL_PATH_TEXT] = ""
     """Folder of the model, relative to the root of the claim. Empty: the claim is a Hugging Face cache."""
-    mount_path: Annotated[str, Field(max_length=1024, pattern="^/")] = "/opt/model-cache"
+    mount_path: Annotated[str, Field(max_length=1024, pattern="^/"), MOUNT_PATH] = "/opt/model-cache"
     """Where every component mounts the claim: an absolute path, /opt/model-cache by default."""
 
 
@@ -53,11 +53,11 @@ class ModelCache(ApiModel):
 class ModelConfigMap(ApiModel):
     """A ConfigMap that holds a model's configuration."""
 
-    name: Name
+    name: ObjectName
     """Name of the ConfigMap."""
-    key: Name = "config.json"
+    key: DataKey = "config.json"
     """Key of the text of config.json; config.json by default."""
-    quant_key: Name | None = None
+    quant_key: DataKey | None = None
     """Key of the text of hf_quant_config.json, if the model has one."""
 
 
@@ -71,9 +71,9 @@ class ModelConfig(ApiModel):
 class TokenSecret(ApiModel):
     """A key of a Secret."""
 
-    name: Name
+    name: ObjectName
     """Name of the Secret."""
-    key: Name = "HF_TOKEN"
+    key: DataKey = "HF_TOKEN"
     """Key in the Secret; HF_TOKEN by default."""
 
 
@@ -97,9 +97,9 @@ class ModelRef(RuledModel):
         ),
     )
 
-    name: Annotated[str, Field(min_length=1, max_length=253), MODEL_NAME_RULE]
+    name: Annotated[str, Field(min_length=1, max_length=253), MODEL_NAME_RULE, MODEL_NAME_TEXT]
     """Hugging Face id or name, e.g. Qwen/Qwen3-32B."""
-    revision: Annotated[str, Field(min_length=1, max_length=253)] | None = None
+    revision: Annotated[str, Field(min_length=1, max_length=253), REVISION] | None = None
     """Revision of the model, e.g. a commit."""
     remote_code: RemoteCode = "Never"
     """Whether the model's own Python code may run. Never by default; TrustCacheAndRevision allows what a pinned

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from dgdr_api.bounds import Positive
 from dgdr_api.hardware import MAX_SKUS
-from dgdr_api.rules import Distinct, Rule, RuledModel
+from dgdr_api.rules import Distinct, Rule, RuledModel, given, values
 from dgdr_api.terms import Metric
 
 DEFAULT_PARETO_METRICS: tuple[Metric, Metric] = ("throughputPerGpu", "throughputPerUser")
@@ -27,6 +27,7 @@ class Sla(RuledModel):
                 if sla.e2e_ms is not None
                 else (sla.ttft_ms is not None and sla.itl_ms is not None)
             ),
+            found=given("ttftMs", "itlMs", "e2eMs"),
         ),
     )
 
@@ -57,6 +58,7 @@ class Objective(RuledModel):
             message="mode pareto takes metrics, not metric",
             holds=lambda objective: objective.mode != "pareto" or objective.metric is None,
             field=".metric",
+            found=values("metric"),
         ),
         Rule(
             id="metrics-pareto",

@@ -46,7 +46,7 @@ VERSION_CHAIN_BROKEN = Reason(
     ACCEPTED,
     "False",
     "VersionChainBroken",
-    "No performance data is that of the engine in the image, and none is pinned.",
+    "A link from the image to performance data or to a template is missing; the message names it and what would do.",
 )
 INVALID_SPEC = Reason(
     ACCEPTED, "False", "InvalidSpec", "A value contradicts another, or a bound that is checked in code."

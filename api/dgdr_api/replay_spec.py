@@ -3,9 +3,9 @@
 The names of this document are used by other programs: fields may be added, those here keep name, place and unit.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, SerializationInfo, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from dgdr_api.base import ApiModel
 from dgdr_api.shape import Shape, total_gpus
@@ -17,6 +17,16 @@ Milliseconds = Annotated[float, Field(ge=0)]
 Weight = Annotated[float, Field(ge=0, le=1e6)]
 
 ROLES_OF_TOPOLOGY: dict[Topology, tuple[RoleKind, ...]] = {"agg": ("agg",), "disagg": ("prefill", "decode")}
+
+
+def _with_nulls(made: dict[str, Any], info: SerializationInfo, *names: str) -> dict[str, Any]:
+    """Put back the names that every reader of the document finds, with null where nothing is set.
+
+    Objects of the contract leave out what is null (`dgdr_api.base.wire`); this document names it.
+    """
+    if not info.exclude_none or info.exclude_unset:
+        return made
+    return made | {name: None for name in names if name not in made}
 
 
 class Quantization(ApiModel):
@@ -145,6 +155,10 @@ class KvTransfer(ApiModel):
     contention: bool = False
     """Whether transfers share the link."""
 
+    @model_serializer(mode="wrap")
+    def _written(self, write: SerializerFunctionWrapHandler, info: SerializationInfo) -> dict[str, Any]:
+        return _with_nulls(write(self), info, "bandwidthGBps", "bytesPerToken")
+
 
 class PrefillLoadModel(ApiModel):
     """How the router estimates prefill work."""
@@ -200,6 +214,10 @@ class ReplaySla(ApiModel):
     itl_ms: Annotated[float | None, Field(gt=0)] = None
     e2e_ms: Annotated[float | None, Field(gt=0)] = None
 
+    @model_serializer(mode="wrap")
+    def _written(self, write: SerializerFunctionWrapHandler, info: SerializationInfo) -> dict[str, Any]:
+        return _with_nulls(write(self), info, "ttftMs", "itlMs", "e2eMs")
+
 
 class ReplayStaticWorkload(ApiModel):
     """A generated workload. Exactly one of concurrency, requestRate and saturated gives the load."""
@@ -227,6 +245,10 @@ class ReplayStaticWorkload(ApiModel):
     turns_per_session: PositiveInt = 1
     inter_turn_delay_ms: Milliseconds = 0.0
     turn_history: Literal["fresh", "accumulate"] = "fresh"
+
+    @model_serializer(mode="wrap")
+    def _written(self, write: SerializerFunctionWrapHandler, info: SerializationInfo) -> dict[str, Any]:
+        return _with_nulls(write(self), info, "concurrency", "requests")
 
 
 class ReplayTraceWorkload(ApiModel):
@@ -275,6 +297,10 @@ class ReplaySpec(ApiModel):
     def _roles_of_the_topology(self) -> "ReplaySpec":
         check_roles(self.topology, self.encoder, self.roles)
         return self
+
+    @model_serializer(mode="wrap")
+    def _written(self, write: SerializerFunctionWrapHandler, info: SerializationInfo) -> dict[str, Any]:
+        return _with_nulls(write(self), info, "planner")
 
     @property
     def used_gpus(self) -> int:

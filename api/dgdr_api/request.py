@@ -12,6 +12,7 @@ from dgdr_api.hardware import Hardware
 from dgdr_api.metadata import ObjectMeta
 from dgdr_api.model_ref import ModelRef
 from dgdr_api.objective import Objective
+from dgdr_api.pod_texts import ImageReference
 from dgdr_api.rules import Distinct, Rule, RuledModel
 from dgdr_api.search_options import Overrides, Recommendation, Search
 from dgdr_api.terms import BACKENDS, Backend, RoleKind
@@ -34,7 +35,7 @@ DataVersions = Annotated[
 class Runtime(ApiModel):
     """The runtime image, whose version binds engine and performance data."""
 
-    image: Annotated[str, Field(min_length=1, max_length=1024)]
+    image: ImageReference
     """Runtime image that the deployment will run, e.g. nvcr.io/nvidia/ai-dynamo/sglang-runtime:1.3.1. With several
     backends the last path component is swapped for each (vllm-runtime, sglang-runtime, tensorrtllm-runtime)."""
     version_override: Annotated[str, Field(max_length=14, pattern=RUNTIME_VERSION)] | None = None
@@ -127,7 +128,7 @@ class SearchSpec(RuledModel):
     """The model to serve."""
     backends: Annotated[tuple[Backend, ...], Field(min_length=1, max_length=3), Distinct()]
     """Inference engines to search: vllm, sglang, trtllm."""
-    image: Annotated[str, Field(min_length=1, max_length=1024)] | None = None
+    image: ImageReference | None = None
     """Image of the search Job; the operator's own by default."""
     runtime: Runtime
     """The runtime image that the deployment will run."""

@@ -17,7 +17,7 @@ from dgdr_api.base import ApiModel
 
 VALIDATIONS = "x-kubernetes-validations"
 BROKEN_RULES = "broken_rules"
-"""Type of the pydantic error that broken rules raise; its context holds ``broken``, the tuple of them."""
+"""Type of the pydantic error that broken rules raise; its context holds ``broken``: field and message of each."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +34,12 @@ class Rule:
     """The same as ``cel`` over the validated value, in which defaults are already filled in."""
     field: str = ""
     """Path of the field to blame, below ``self``, with a leading dot; empty blames ``self``."""
+    found: Callable[[Any], str] | None = None
+    """What was found, for a laptop's message: CEL cannot afford to put values together."""
+
+    def said(self, value: object) -> str:
+        """Return the message, with the values that it is about where the rule tells them."""
+        return self.message if self.found is None else f"{self.message} ({self.found(value)})"
 
     def validation(self) -> dict[str, str]:
         """Return the entry of ``x-kubernetes-validations``."""
@@ -77,8 +83,9 @@ def raise_broken(rules: Iterable[Rule], value: object) -> None:
     """Raise one pydantic error that carries every rule that does not hold for ``value``."""
     broken = tuple(rule for rule in rules if not rule.holds(value))
     if broken:
-        text = "; ".join(rule.message for rule in broken)
-        raise PydanticCustomError(BROKEN_RULES, "{text}", {"text": text, "broken": broken})
+        said = tuple((rule.field, rule.said(value)) for rule in broken)
+        text = "; ".join(message for _, message in said)
+        raise PydanticCustomError(BROKEN_RULES, "{text}", {"text": text, "broken": said})
 
 
 def exactly_one(id: str, *fields: str) -> Rule:  # noqa: A002
@@ -89,7 +96,27 @@ def exactly_one(id: str, *fields: str) -> Rule:  # noqa: A002
         cel=f"[{', '.join(f'has(self.{field})' for field in fields)}].exists_one(x, x)",
         message=f"give exactly one of {', '.join(fields[:-1])} and {fields[-1]}",
         holds=lambda value: sum(getattr(value, name) is not None for name in names.values()) == 1,
+        found=given(*fields),
     )
+
+
+def given(*fields: str) -> Callable[[Any], str]:
+    """Return what tells which of the wire names ``fields`` an object has: ``found concurrency and requestRate``."""
+
+    def found(value: object) -> str:
+        names = [field for field in fields if getattr(value, _attribute(field)) is not None]
+        return f"found {' and '.join(names) or 'none'}"
+
+    return found
+
+
+def values(*fields: str) -> Callable[[Any], str]:
+    """Return what tells the values that an object has under the wire names: ``minBudget 20, budget 16``."""
+
+    def found(value: object) -> str:
+        return ", ".join(f"{field} {_number(getattr(value, _attribute(field)))}" for field in fields)
+
+    return found
 
 
 class Distinct:
@@ -108,6 +135,11 @@ class Distinct:
         made = handler(schema)
         made["uniqueItems"] = True
         return made
+
+
+def _number(value: object) -> object:
+    """A value as a person writes it: a whole float without its point."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _attribute(wire_name: str) -> str:

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from dgdr_api.base import ApiModel
-from dgdr_api.bounds import Count, Label, Line, Name, Time, Version
+from dgdr_api.bounds import Count, Label, LargeCount, Line, Name, Time, Version
 from dgdr_api.candidate import Shares
 from dgdr_api.conditions import Conditions
 from dgdr_api.events import Counters
@@ -48,9 +48,9 @@ class RunOutcome(ApiModel):
 class Rounds(ApiModel):
     """Rounds of a branch."""
 
-    completed: Count
+    completed: LargeCount
     """Rounds that are done."""
-    total: Count
+    total: LargeCount
     """Rounds that are planned."""
 
 
@@ -61,18 +61,18 @@ class BranchProgress(ApiModel):
     """Backend and topology, e.g. vllm/disagg."""
     rounds: Rounds
     """Rounds of the branch."""
-    pool: Count
+    pool: LargeCount
     """Points of the branch."""
 
 
 class CandidateCounts(ApiModel):
     """Candidates by what became of them."""
 
-    pareto_front: Count = 0
+    pareto_front: LargeCount = 0
     """Points on the front, before thinning; 0 in mode optimize."""
-    published: Count = 0
+    published: LargeCount = 0
     """Candidates in the cluster."""
-    unrenderable: Count = 0
+    unrenderable: LargeCount = 0
     """Points that could not be rendered or did not verify."""
 
 

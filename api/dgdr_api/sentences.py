@@ -51,8 +51,9 @@ def _problems(model: type[BaseModel], error: ErrorDetails) -> Iterator[Problem]:
     location = error["loc"]
     value = error["input"]
     if error["type"] == BROKEN_RULES:
-        for rule in error["ctx"]["broken"]:
-            yield Problem(path_of(location) + rule.field, rule.message)
+        found = f", found {shown(value)}" if isinstance(value, str) else ""
+        for field, said in error["ctx"]["broken"]:
+            yield Problem(path_of(location) + field, said + found)
         return
     if error["type"] == "extra_forbidden":
         yield Problem(path_of(location), _unknown_key(model, location), value)

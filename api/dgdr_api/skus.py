@@ -9,9 +9,8 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import Any
 
-import yaml
-
 from dgdr_api.errors import UnknownSku
+from dgdr_api.fast_yaml import load
 
 GPU_PRODUCT_LABEL = "nvidia.com/gpu.product"
 GPU_TAINT: Mapping[str, str] = MappingProxyType({"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"})
@@ -54,7 +53,7 @@ class Sku:
 def catalog() -> Mapping[str, Sku]:
     """All GPU types by canonical name, those with performance data first."""
     text = files("dgdr_api").joinpath("data/skus.yaml").read_text("utf-8")
-    return MappingProxyType({name: _sku(name, entry) for name, entry in yaml.safe_load(text).items()})
+    return MappingProxyType({name: _sku(name, entry) for name, entry in load(text).items()})
 
 
 def resolve_sku(text: str) -> Sku:

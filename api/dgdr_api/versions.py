@@ -1,4 +1,4 @@
-"""The version chain: image tag, Dynamo runtime, engine, performance data. Nothing ever picks "the nearest"."""
+"""The version chain: image tag, runtime, engine, template, performance data. Nothing ever picks "the nearest"."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,9 +6,8 @@ from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
 
-import yaml
-
 from dgdr_api.errors import VersionChainBroken
+from dgdr_api.fast_yaml import load_strings
 from dgdr_api.images import parse_tag, tag_of
 from dgdr_api.terms import BACKENDS, Backend
 
@@ -18,7 +17,7 @@ NAMES: Mapping[Backend, str] = MappingProxyType({"vllm": "vLLM", "sglang": "SGLa
 
 @dataclass(frozen=True, kw_only=True)
 class Chain:
-    """The links from an image to the data that times it, for one backend on one GPU type."""
+    """The links from an image to the data that times it and to its template, for one backend on one GPU type."""
 
     backend: Backend
     sku: str
@@ -40,6 +39,8 @@ class VersionTable:
     """Engine versions by Dynamo runtime version, newest first."""
     performance_data: Mapping[str, Mapping[Backend, tuple[str, ...]]]
     """Data versions by GPU type and backend, default first."""
+    templates: Mapping[Backend, tuple[str, ...]]
+    """Engine versions with a template; a backend that is not here has none at all."""
     source: str
     """Where the data versions come from."""
 
@@ -48,7 +49,7 @@ class VersionTable:
 def table() -> VersionTable:
     """The version table of ``data/versions.yaml``."""
     text = files("dgdr_api").joinpath("data/versions.yaml").read_text("utf-8")
-    read = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506 - it makes strings only: 1.10 is a version, no number
+    read = load_strings(text)
     return VersionTable(
         runtimes=MappingProxyType(read["runtimes"]),
         performance_data=MappingProxyType(
@@ -57,6 +58,7 @@ def table() -> VersionTable:
                 for sku, by_backend in read["performanceData"].items()
             }
         ),
+        templates=MappingProxyType({backend: tuple(versions) for backend, versions in read["templates"].items()}),
         source=read["performanceDataSource"],
     )
 
@@ -96,10 +98,17 @@ def engine_version(runtime: str, backend: Backend) -> str | None:
     return table().runtimes.get(runtime, {}).get(backend)
 
 
+def template_engines(backend: Backend) -> tuple[str, ...]:
+    """Engine versions of a backend that a template renders; empty: nothing renders the backend at all."""
+    return table().templates.get(backend, ())
+
+
 def resolve_chain(
     image: str, version_override: str | None, pins: Mapping[str, str] | None, backend: Backend, sku: str
 ) -> Chain:
-    """Follow the chain from an image to performance data.
+    """Follow the chain from an image to performance data and to a template.
+
+    A backend without any template passes: that it cannot be rendered is no matter of versions.
 
     Args:
         image: ``runtime.image`` of the request.
@@ -109,8 +118,8 @@ def resolve_chain(
         sku: canonical name of the GPU type.
 
     Raises:
-        VersionChainBroken: a link is missing, or the pinned data does not exist. The message names every link and
-            the field and value that would mend it.
+        VersionChainBroken: a link is missing, no template renders the engine, or the pinned data does not exist.
+            The message names every link and the field and value that would mend it.
     """
     runtime = runtime_version(image, version_override)
     if runtime is None:
@@ -129,10 +138,13 @@ def resolve_chain(
             field="runtime.versionOverride",
             fix="",
         )
-    links = f"image {image} is Dynamo {runtime}, which carries {NAMES[backend]} {engine}"
+    by = " by runtime.versionOverride" if runtime_version(image) != runtime else ""
+    links = f"image {image} is Dynamo {runtime}{by}, which carries {NAMES[backend]} {engine}"
     exist = data_versions(backend, sku)
     if not exist:
         raise _no_data(links, backend, sku)
+    if template_engines(backend) and engine not in template_engines(backend):
+        raise _no_template(links, image, backend, sku, overridden=version_override is not None)
     pin = (pins or {}).get(backend)
     wanted = pin or engine
     if wanted not in exist:
@@ -152,11 +164,28 @@ def _no_data(links: str, backend: Backend, sku: str) -> VersionChainBroken:
     )
 
 
+def _no_template(links: str, image: str, backend: Backend, sku: str, *, overridden: bool) -> VersionChainBroken:
+    having, exist = template_engines(backend), data_versions(backend, sku)
+    would_do = [runtime for runtime, engines in table().runtimes.items() if engines.get(backend) in having]
+    bound = [runtime for runtime in would_do if engine_version(runtime, backend) in exist]
+    pin = "" if bound else f", with runtime.performanceDataVersion: {{{backend}: {exist[0]}}}"
+    override = " and runtime.versionOverride to the same version" if overridden else ""
+    example = f"{image.partition('@')[0].removesuffix(f':{tag_of(image)}')}:{(bound or would_do)[0]}"
+    return VersionChainBroken(
+        f"{links}; no template renders that engine, only {' and '.join(having)}, and performance data "
+        f"for {backend} on {sku} is that of {' and '.join(exist)}; set runtime.image to one of Dynamo "
+        f"{' or '.join(bound or would_do)}, e.g. {example}{override}{pin}",
+        field="runtime.image",
+        fix=f"runtime.image: {example}",
+    )
+
+
 def _no_such_data(links: str, wanted: str, backend: Backend, sku: str, *, pinned: bool) -> VersionChainBroken:
     exist = data_versions(backend, sku)
     fix = f"runtime.performanceDataVersion: {{{backend}: {exist[0]}}}"
     missing = f"performance data {wanted}, pinned by runtime.performanceDataVersion," if pinned else f"data of {wanted}"
-    carrying = [runtime for runtime, engines in table().runtimes.items() if engines.get(backend) in exist]
+    usable = set(exist).intersection(template_engines(backend) or exist)
+    carrying = [runtime for runtime, engines in table().runtimes.items() if engines.get(backend) in usable]
     image_hint = f"; or use an image of Dynamo {' or '.join(carrying)}" if carrying else ""
     return VersionChainBroken(
         f"{links}; {missing} does not exist for {backend} on {sku}, only {' and '.join(exist)}; "

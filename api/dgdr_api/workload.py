@@ -5,9 +5,10 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from dgdr_api.base import ApiModel
-from dgdr_api.bounds import Count, Digits32, Name, NotNegative, Positive
+from dgdr_api.bounds import Count, Digits32, NotNegative, Positive
 from dgdr_api.model_ref import relative_path
-from dgdr_api.rules import Rule, RuledModel, exactly_one
+from dgdr_api.pod_texts import ObjectName
+from dgdr_api.rules import Rule, RuledModel, exactly_one, given, values
 
 
 class RatioRange(RuledModel):
@@ -20,6 +21,7 @@ class RatioRange(RuledModel):
             message="min must be below max",
             holds=lambda ratios: ratios.min < ratios.max,
             field=".min",
+            found=values("min", "max"),
         ),
     )
 
@@ -51,6 +53,7 @@ class StaticWorkload(RuledModel):
             message="arrival constant needs requestRate",
             holds=lambda load: load.arrival != "constant" or load.request_rate is not None,
             field=".arrival",
+            found=given("concurrency", "kvLoadRatio", "kvLoadRatioRange", "saturated"),
         ),
         Rule(
             id="warm-up",
@@ -60,6 +63,7 @@ class StaticWorkload(RuledModel):
                 load.requests is None or load.warmup_requests is None or load.warmup_requests < load.requests
             ),
             field=".warmupRequests",
+            found=values("warmupRequests", "requests"),
         ),
         Rule(
             id="prefix-groups",
@@ -68,6 +72,7 @@ class StaticWorkload(RuledModel):
             message="sharedPrefixRatio above 0 needs prefixGroups of at least 1",
             holds=lambda load: load.shared_prefix_ratio == 0 or load.prefix_groups > 0,
             field=".prefixGroups",
+            found=values("sharedPrefixRatio", "prefixGroups"),
         ),
     )
 
@@ -112,7 +117,7 @@ class StaticWorkload(RuledModel):
 class TracePvc(ApiModel):
     """A trace in a claim."""
 
-    claim_name: Name
+    claim_name: ObjectName
     """Name of the claim."""
     path: Annotated[str, Field(min_length=1, max_length=1024), relative_path("trace-path")]
     """File, relative to the root of the claim."""
@@ -132,7 +137,7 @@ class TraceUri(ApiModel):
         ),
     ]
     """Address, e.g. https://... or s3://..."""
-    secret: Name | None = None
+    secret: ObjectName | None = None
     """Name of a Secret whose keys become environment variables of the download."""
 
 
@@ -157,6 +162,7 @@ class TraceReplay(RuledModel):
             message="give at most one of arrivalSpeedupRatio and concurrency",
             holds=lambda replay: replay.concurrency is None or replay.arrival_speedup_ratio == 1,
             field=".concurrency",
+            found=values("arrivalSpeedupRatio", "concurrency"),
         ),
     )
 

@@ -67,9 +67,10 @@ def _skus() -> list[dict[str, Any]]:
 
 
 def _models() -> list[dict[str, Any]]:
-    from dgdr_job.catalog.catalog import Catalog
+    from dgdr_cli.known import opened_catalog
 
-    return [{"model": name} for name in Catalog().shipped_models()]
+    with opened_catalog() as known:
+        return [{"model": name} for name in known.shipped_models()]
 
 
 def _versions() -> list[dict[str, Any]]:

@@ -2,18 +2,23 @@
 
 import csv
 import enum
+import re
+from collections.abc import Iterator
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dgdr_cli.documents import Format, read_text, write_data
+from dgdr_cli.documents import Format, about, read_text, write_data
 from dgdr_cli.exits import HONEST_NO, WRONG_INPUT, border, fail
 
 if TYPE_CHECKING:
     from dgdr_api.events import TupleCoverage
     from dgdr_job.search.coverage import Tuple
 
+MOST_GPUS = 65_536
+MOST_TOKENS = 2**31 - 1
 MATRIX_COLUMNS = ("model_path", "backend", "mode", "sku", "gpu_budget", "isl", "osl")
 
 
@@ -38,9 +43,9 @@ def coverage(
     backend: Annotated[list[BackendName] | None, typer.Option(help="Backend; may be repeated; default all.")] = None,
     topology: Annotated[list[TopologyName] | None, typer.Option(help="Topology; may be repeated; default all.")] = None,
     data_version: Annotated[str | None, typer.Option(help="Version of the performance data.")] = None,
-    isl: Annotated[int, typer.Option(min=1, help="Input tokens of a request.")] = 3000,
-    osl: Annotated[int, typer.Option(min=1, help="Output tokens of a request.")] = 300,
-    budget: Annotated[int, typer.Option(min=1, max=65_536, help="GPUs of one deployment.")] = 64,
+    isl: Annotated[int, typer.Option(min=1, max=MOST_TOKENS, help="Input tokens of a request.")] = 3000,
+    osl: Annotated[int, typer.Option(min=1, max=MOST_TOKENS, help="Output tokens of a request.")] = 300,
+    budget: Annotated[int, typer.Option(min=1, max=MOST_GPUS, help="GPUs of one deployment.")] = 64,
     matrix: Annotated[Path | None, typer.Option(help=f"CSV of tuples: {', '.join(MATRIX_COLUMNS)}.")] = None,
     output: Annotated[Format, typer.Option("-o", "--output", help="How to print it.")] = Format.TEXT,
 ) -> None:
@@ -49,8 +54,9 @@ def coverage(
     Example: dgdr coverage --model Qwen/Qwen3-32B --sku H200 --backend vllm
     """
     with border():
-        from dgdr_job.catalog.catalog import Catalog
         from dgdr_job.search.coverage import Tuple, tuple_coverage
+
+        from dgdr_cli.known import opened_catalog
 
         if matrix is not None:
             asked = _matrix(matrix)
@@ -63,8 +69,8 @@ def coverage(
                 for each_backend in backend or BackendName
                 for each_topology in topology or TopologyName
             ]
-        known = Catalog()
-        found = [tuple_coverage(known, each) for each in asked]
+        with opened_catalog() as known, about(matrix) if matrix is not None else nullcontext():
+            found = [tuple_coverage(known, each) for each in asked]
         if output is Format.TEXT:
             _print(asked, found)
         else:
@@ -81,15 +87,18 @@ def _matrix(path: Path) -> "list[Tuple]":
     """The tuples of a CSV file."""
     from dgdr_job.search.coverage import Tuple
 
-    reader = csv.DictReader(read_text(path).splitlines())
+    reader = csv.DictReader(read_text(path).splitlines(), restval="")
     missing = [name for name in MATRIX_COLUMNS if name not in (reader.fieldnames or [])]
     if missing:
         fail(WRONG_INPUT, f"{path}: columns {', '.join(missing)} are missing; needed are {', '.join(MATRIX_COLUMNS)}")
     tuples = []
-    for line, row in enumerate(reader, start=2):
-        for name in ("gpu_budget", "isl", "osl"):
-            if not (row[name] or "").isdecimal() or int(row[name]) < 1:
-                fail(WRONG_INPUT, f"{path}:{line}: {name} is {row[name]!r}, must be a whole number of at least 1")
+    for line, row in _rows(reader, path):
+        for name, most in (("gpu_budget", MOST_GPUS), ("isl", MOST_TOKENS), ("osl", MOST_TOKENS)):
+            if re.fullmatch("[0-9]{1,10}", row[name]) is None or not 1 <= int(row[name]) <= most:
+                fail(
+                    WRONG_INPUT,
+                    f"{path}:{line}: {name} is {row[name][:60]!r}, must be a whole number from 1 to {most:,}",
+                )
         if row["backend"] not in list(BackendName) or row["mode"] not in list(TopologyName):
             fail(WRONG_INPUT, f"{path}:{line}: backend {row['backend']!r} or mode {row['mode']!r} is not known")
         tuples.append(
@@ -106,11 +115,21 @@ def _matrix(path: Path) -> "list[Tuple]":
     return tuples
 
 
+def _rows(reader: "csv.DictReader[str]", path: Path) -> Iterator[tuple[int, dict[str, str]]]:
+    """The rows with their lines."""
+    try:
+        for row in reader:
+            yield reader.line_num, row
+    except csv.Error as error:
+        fail(WRONG_INPUT, f"{path}:{reader.line_num + 1}: {error}")
+
+
 def _model(name: str, matrix: Path) -> str:
     """A model id, or a directory with a config.json: relative to here, then to the folders above the CSV."""
     for folder in (Path(), *matrix.resolve().parents):
-        if (folder / name / "config.json").is_file():
-            return str(folder / name)
+        with suppress(OSError):  # a name that no file can have
+            if (folder / name / "config.json").is_file():
+                return str(folder / name)
     return name
 
 

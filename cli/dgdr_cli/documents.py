@@ -2,17 +2,15 @@
 
 import enum
 import json
+import os
+import stat
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dgdr_cli.exits import WRONG_INPUT, fail
-
-if TYPE_CHECKING:
-    from dgdr_api.request import DynamoGraphDeploymentRequest
-
-MAX_DOCUMENT_BYTES = 16 * 1024 * 1024
 
 
 class Format(enum.StrEnum):
@@ -24,42 +22,47 @@ class Format(enum.StrEnum):
 
 
 def read_text(path: Path) -> str:
-    """The text of a file; ``-`` is standard input. Ends with exit 2 where there is none."""
-    if str(path) == "-":
-        return sys.stdin.read(MAX_DOCUMENT_BYTES)
-    if path.is_dir():
-        fail(WRONG_INPUT, f"{path}: is a directory; name a file")
+    """The text of a regular file; ``-`` is standard input. Ends with exit 2 where there is none."""
+    from dgdr_api.document import MAX_TEXT_BYTES
+
     try:
-        size = path.stat().st_size
-        if size > MAX_DOCUMENT_BYTES:
-            fail(WRONG_INPUT, f"{path}: has {size:,} bytes, at most {MAX_DOCUMENT_BYTES:,} are read")
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        fail(WRONG_INPUT, f"{path}: is no UTF-8 text (byte {error.start})")
+        content = _read(path, MAX_TEXT_BYTES + 1)
     except OSError as error:
-        fail(WRONG_INPUT, f"{path}: {error.strerror}")
-
-
-def read_request(path: Path) -> "DynamoGraphDeploymentRequest":
-    """The request in a file.
-
-    Raises:
-        InvalidRequest: with everything that is wrong.
-    """
-    from dgdr_api.parse import parse_request
-
-    return parse_request(read_text(path))
+        fail(WRONG_INPUT, f"{named(path)}: {error.strerror}")
+    if len(content) > MAX_TEXT_BYTES:
+        fail(WRONG_INPUT, f"{named(path)}: is too large; at most {MAX_TEXT_BYTES:,} bytes are read")
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        fail(WRONG_INPUT, f"{named(path)}: is no UTF-8 text (byte {error.start})")
 
 
 def read_mapping(path: Path) -> Mapping[str, Any]:
-    """The one YAML or JSON object in a file.
-
-    Raises:
-        InvalidRequest: it is none.
-    """
+    """The one YAML or JSON object in a file. Ends with exit 2, naming the file, where there is none."""
     from dgdr_api.document import read_document
 
-    return read_document(read_text(path))
+    text = read_text(path)
+    with about(path):
+        return read_document(text)
+
+
+@contextmanager
+def about(path: Path) -> Iterator[None]:
+    """Whatever turns out to be wrong in the content of a file ends with exit 2 and names the file."""
+    from dgdr_api.errors import ContractError, InvalidRequest
+    from dgdr_publisher.errors import DocumentError
+
+    try:
+        yield
+    except InvalidRequest as error:
+        fail(WRONG_INPUT, f"{named(path)}: is not valid\n" + "\n".join(f"  {problem}" for problem in error.problems))
+    except (ContractError, DocumentError) as error:
+        fail(WRONG_INPUT, f"{named(path)}: {error}")
+
+
+def named(path: Path) -> str:
+    """What a message calls a file."""
+    return "standard input" if _is_stdin(path) else str(path)
 
 
 def write_data(data: Any, output: Format) -> None:  # noqa: ANN401 - any JSON value
@@ -70,3 +73,17 @@ def write_data(data: Any, output: Format) -> None:  # noqa: ANN401 - any JSON va
     from dgdr_publisher.yaml_text import yaml_text
 
     sys.stdout.write(yaml_text(data))
+
+
+def _read(path: Path, most: int) -> bytes:
+    """The first bytes. Opening a pipe must not wait for a writer, and a device may never end."""
+    if _is_stdin(path):
+        return sys.stdin.buffer.read(most)
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            fail(WRONG_INPUT, f"{path}: is no regular file; name one, or - for standard input")
+        return file.read(most)
+
+
+def _is_stdin(path: Path) -> bool:
+    return str(path) == "-"

@@ -8,6 +8,8 @@ from typing import NoReturn
 
 import typer
 
+from dgdr_cli import signals
+
 OK = 0
 WRONG_INPUT = 2
 """The input is wrong: field, value, bound, what would do."""
@@ -15,7 +17,7 @@ HONEST_NO = 3
 """Unsupported, or nothing feasible or renderable."""
 FAILED = 4
 INTERRUPTED = 130
-"""Results so far are kept."""
+"""Results so far are kept. Where another signal than the keyboard's ended the program, `main` makes it 128 and that."""
 
 TRACEBACK_SWITCH = "DGDR_TRACEBACK"
 
@@ -35,22 +37,26 @@ def border() -> Iterator[None]:
         raise
     except KeyboardInterrupt:
         fail(INTERRUPTED, "interrupted")
-    except BrokenPipeError:
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123 - the reader has gone; nothing more can be written
-        raise typer.Exit(OK) from None
     except Exception as error:
+        verdict = _verdict(error)
+        if verdict is None and signals.exit_code(otherwise=OK) != OK:
+            fail(INTERRUPTED, "interrupted")  # what a signal leads to in foreign code
         if os.environ.get(TRACEBACK_SWITCH):
             raise
-        code, message = _verdict(error)
+        code, message = verdict or _internal(error)
         fail(code, message)
 
 
-def _verdict(error: Exception) -> tuple[int, str]:
-    """Exit code and message of an error."""
+def _verdict(error: Exception) -> tuple[int, str] | None:
+    """Exit code and message of an error that a room knows."""
     for room in (_contract, _publisher, _engine, _system):
         found = room(error)
         if found:
             return found
+    return None
+
+
+def _internal(error: Exception) -> tuple[int, str]:
     name = type(error).__name__
     return FAILED, f"internal error, please report it: {name}: {error} (set {TRACEBACK_SWITCH}=1 for the trace)"
 

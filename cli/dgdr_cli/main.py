@@ -1,46 +1,43 @@
-"""The `dgdr` command: its sub-commands, each in a module of its own that imports what it needs when it runs."""
+"""The program `dgdr`: signals and standard streams first, then the command, then how it ends.
+
+Nothing else is imported at the top: who interrupts while modules are loaded gets no trace either.
+"""
 
 import sys
-from typing import Annotated
+from typing import Any
 
-import typer
-
-from dgdr_cli import catalog, coverage, render, schema, search, space, verify
-
-app = typer.Typer(
-    name="dgdr",
-    help="Find the configuration that serves a model best on your GPUs, as a DynamoGraphDeployment.",
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-app.command("search")(search.search)
-app.command("coverage")(coverage.coverage)
-app.command("space")(space.space)
-app.command("render")(render.render)
-app.command("verify")(verify.verify)
-app.command("catalog")(catalog.catalog)
-app.command("schema")(schema.schema)
-
-
-def _version(wanted: bool) -> None:  # noqa: FBT001 - the form of a typer callback
-    if wanted:
-        from importlib.metadata import version
-
-        sys.stdout.write(f"dgdr {version('dgdr')}\n")
-        raise typer.Exit
-
-
-@app.callback()
-def root(
-    version: Annotated[  # noqa: FBT002
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and end.")
-    ] = False,
-) -> None:
-    """Find the configuration that serves a model best on your GPUs, as a DynamoGraphDeployment."""
+from dgdr_cli import signals, streams
 
 
 def main() -> None:
-    """Run the command line."""
-    app()
+    """Run the command line of this process, and end it."""
+    code: Any = 0
+    signals.listen()
+    try:
+        streams.open_standard()
+        with signals.noticed():
+            from dgdr_cli.app import app
+
+            app()
+    except SystemExit as end:
+        code = end.code
+    except KeyboardInterrupt:
+        sys.stderr.write("dgdr: interrupted\n")
+    signals.ignore()
+    code = signals.exit_code(otherwise=code if isinstance(code, int) else int(code is not None))
+    reason = streams.flush()
+    if reason is not None and code == 0:
+        from dgdr_cli.exits import FAILED
+
+        sys.stderr.write(f"dgdr: {reason}\n")
+        code = FAILED
+    sys.exit(code)
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - the form of a module's hook
+    """``app``, for who calls it in a process of their own: without signals and streams."""
+    if name != "app":
+        raise AttributeError(f"module {__name__} has no attribute {name}")
+    from dgdr_cli.app import app
+
+    return app

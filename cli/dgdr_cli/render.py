@@ -1,11 +1,12 @@
 """`dgdr render`: one candidate as a DynamoGraphDeployment."""
 
+import re
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from dgdr_cli.documents import Format, read_mapping, write_data
+from dgdr_cli.documents import Format, about, read_mapping, write_data
 from dgdr_cli.exits import WRONG_INPUT, border, fail
 
 
@@ -25,21 +26,23 @@ def render(
     Example: dgdr render out/candidates/best.yaml --request examples/qwen3-32b.yaml
     """
     with border():
-        from dgdr_api.identity import dgd_name_problems
         from dgdr_publisher.rendering import evaluated_from_document, render_candidate
         from dgdr_publisher.selection import choose
 
         from dgdr_cli.requests import admitted
 
+        if dgd_name is not None:
+            _check_label(dgd_name)
         asked = admitted(request)
         meta = asked.request.metadata
-        evaluated = evaluated_from_document(read_mapping(candidate))
+        if dgd_name is not None:
+            _check_length(dgd_name, meta.namespace)
+        document = read_mapping(candidate)
+        with about(candidate):
+            evaluated = evaluated_from_document(document)
         if dgd_name is None:
             rendered = choose(evaluated, asked.spec, meta.name, meta.namespace).rendered
         else:
-            problems = dgd_name_problems(meta.namespace, dgd_name, [])
-            if problems:
-                fail(WRONG_INPUT, "--dgd-name: " + "; ".join(problems))
             rendered = render_candidate(evaluated, asked.spec, dgd_name, meta.namespace)
         if not materialization:
             write_data(rendered.dgd, Format.JSON if output is Format.JSON else Format.YAML)
@@ -56,3 +59,23 @@ def render(
             [[row["parameter"], str(row["value"]), row.get("destination") or row["reason"]] for row in rows],
             console(),
         )
+
+
+def _check_label(name: str) -> None:
+    from dgdr_api.identity import MAX_LABEL
+    from dgdr_api.metadata import DNS_LABEL
+
+    if len(name) > MAX_LABEL or re.fullmatch(DNS_LABEL, name) is None:
+        fail(
+            WRONG_INPUT,
+            f"--dgd-name {name!r}: must be a DNS label: lower-case letters, digits and hyphens, "
+            f"a letter or digit first and last, 1 to {MAX_LABEL} characters",
+        )
+
+
+def _check_length(name: str, namespace: str) -> None:
+    from dgdr_api.identity import dgd_name_problems
+
+    problems = dgd_name_problems(namespace, name, [])
+    if problems:
+        fail(WRONG_INPUT, f"--dgd-name {name!r}: " + "; ".join(problems))

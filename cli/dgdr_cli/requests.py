@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dgdr_cli.documents import read_mapping
+from dgdr_cli.documents import about, named, read_mapping
 from dgdr_cli.exits import WRONG_INPUT, fail
 
 if TYPE_CHECKING:
@@ -27,14 +27,11 @@ class Admitted:
 
 
 def admitted(path: Path, changes: Mapping[tuple[str, ...], Any] | None = None) -> Admitted:
-    """Read and admit a request; ends with exit 2 where it may not run.
+    """Read and admit a request; ends with exit 2, naming the file, where it may not run.
 
     Args:
         path: file of the request.
         changes: values by path below ``spec``, e.g. ``("search", "fidelity")``, that the command line sets.
-
-    Raises:
-        InvalidRequest: the file is no valid request.
     """
     from dgdr_api.admission import Rejected, admit
     from dgdr_api.parse import request_of
@@ -42,12 +39,13 @@ def admitted(path: Path, changes: Mapping[tuple[str, ...], Any] | None = None) -
     document = dict(read_mapping(path))
     for place, value in (changes or {}).items():
         document = _with(document, ("spec", *place), value)
-    request = request_of(document)
-    verdict = admit(request)
+    with about(path):
+        request = request_of(document)
+        verdict = admit(request)
     if isinstance(verdict, Rejected):
         fail(
             WRONG_INPUT,
-            f"the request is not accepted ({verdict.reason.name})\n"
+            f"{named(path)}: the request is not accepted ({verdict.reason.name})\n"
             + "\n".join(f"  {each.field}: {each.message}" for each in verdict.rejections),
         )
     return Admitted(request, verdict.spec, {chain.backend: chain for chain in verdict.chains})

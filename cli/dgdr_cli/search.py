@@ -1,12 +1,16 @@
 """`dgdr search`: a whole search on a laptop; engine and publisher joined in one process."""
 
 import enum
+import sys
+from contextlib import suppress
 from pathlib import Path
+from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dgdr_cli.documents import Format, write_data
+from dgdr_cli import signals
+from dgdr_cli.documents import Format, about, write_data
 from dgdr_cli.exits import HONEST_NO, INTERRUPTED, OK, border
 
 if TYPE_CHECKING:
@@ -25,9 +29,15 @@ class FidelityName(enum.StrEnum):
     STATIC = "static"
 
 
+def _directory(text: str) -> Path:
+    if not text:
+        raise typer.BadParameter("must be the name of a directory, found nothing")
+    return Path(text)
+
+
 def search(
     request: Annotated[Path, typer.Argument(help="Request file; - reads standard input.")],
-    out: Annotated[Path, typer.Option(help="Directory for the results.")],
+    out: Annotated[Path, typer.Option(parser=_directory, metavar="DIR", help="Directory for the results.")],
     fidelity: Annotated[FidelityName | None, typer.Option(help="Overrides search.fidelity.")] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Overrides search.parameters.sweep.seed.")] = None,
     parallel: Annotated[int | None, typer.Option(min=1, help="Overrides search.budget.parallelEvaluations.")] = None,
@@ -55,13 +65,14 @@ def search(
     with border():
         from dgdr_job.main import check
 
-        from dgdr_cli.output_directory import prepare
+        from dgdr_cli.output_directory import reserved
         from dgdr_cli.requests import admitted
 
         asked = admitted(request, _changes(fidelity, seed, parallel, max_duration))
-        check(asked.spec)
-        prepare(out, asked, resume=resume, force=force)
-        run, published = search_into(asked, out)
+        with about(request):
+            check(asked.spec)
+        with reserved(out, asked, resume=resume, force=force):
+            run, published = search_into(asked, out)
         if output is Format.TEXT:
             from dgdr_cli.summary import print_summary
 
@@ -87,7 +98,7 @@ def _changes(
 
 
 def search_into(asked: "Admitted", out: Path) -> "tuple[DynamoGraphDeploymentRun, Publisher]":
-    """Run the engine into a publisher; an interrupt keeps what is known."""
+    """Run the engine into a publisher; an interrupt keeps what is known, an error stands in the run."""
     from dgdr_api.run_object import run_of
     from dgdr_job.main import EventWriter, sweep
     from dgdr_publisher.directory import DirectoryStore
@@ -95,17 +106,46 @@ def search_into(asked: "Admitted", out: Path) -> "tuple[DynamoGraphDeploymentRun
     from dgdr_publisher.resources import run_identity
 
     from dgdr_cli.clock import now
+    from dgdr_cli.known import opened_catalog
     from dgdr_cli.progress import SearchBar
 
-    run = run_of(asked.request, asked.spec)
-    publisher = Publisher(run, DirectoryStore(out), now)
+    run, store = run_of(asked.request, asked.spec), DirectoryStore(out)
+    publisher = Publisher(run, store, now)
     writer = EventWriter(publisher.handle, attempt=ATTEMPT, run_uid=run_identity(run).uid, now=now)
-    with SearchBar() as bar:
+    with _Recorded(publisher):
         try:
-            sweep(asked.spec, writer, progress=bar.update)
-        except KeyboardInterrupt:
-            publisher.interrupt("interrupted from the keyboard")
+            publisher.start()
+            store.remove_earlier_results()
+            with signals.noticed(), opened_catalog() as known, SearchBar() as bar:
+                sweep(asked.spec, writer, catalog=known, progress=bar.update)
+        except KeyboardInterrupt as stop:
+            sys.stderr.write("dgdr: interrupted; writing what is known, once more ends it at once\n")
+            publisher.interrupt(_who_interrupted(stop))
     return run.model_copy(update={"status": publisher.status}), publisher
+
+
+class _Recorded:
+    """An error that passes leaves its cause in the run, as far as the store takes it."""
+
+    def __init__(self, publisher: "Publisher") -> None:
+        self._publisher = publisher
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        from dgdr_publisher.errors import StoreError
+
+        if isinstance(error, Exception):
+            with suppress(StoreError):
+                text = f"{type(error).__name__}: {error}"
+                self._publisher.fail(text.encode(errors="replace").decode())  # a path can be no text
+
+
+def _who_interrupted(stop: KeyboardInterrupt) -> str:
+    return f"ended by {stop}" if isinstance(stop, signals.Stopped) else "interrupted from the keyboard"
 
 
 def _exit_code(run: "DynamoGraphDeploymentRun") -> int:

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dgdr_cli.documents import Format, write_data
+from dgdr_cli.documents import Format, about, write_data
 from dgdr_cli.exits import border
 
 
@@ -21,13 +21,14 @@ def space(
     Example: dgdr space examples/qwen3-32b.yaml
     """
     with border():
-        from dgdr_job.catalog.catalog import Catalog
         from dgdr_job.search.space_report import space_report
 
+        from dgdr_cli.known import opened_catalog
         from dgdr_cli.requests import admitted
 
         asked = admitted(request)
-        report = space_report(Catalog(), asked.spec, asked.chains, kv_gated=not no_kv_gate)
+        with opened_catalog() as known, about(request):
+            report = space_report(known, asked.spec, asked.chains, kv_gated=not no_kv_gate)
         if output is Format.TEXT:
             _print(report)
         else:

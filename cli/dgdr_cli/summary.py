@@ -16,13 +16,31 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 MAX_REASONS = 8
+MEASURES = {
+    "outputThroughputTokensPerS": "tok/s",
+    "outputThroughputTokensPerSPerGpu": "tok/s/GPU",
+    "throughputPerUserTokensPerS": "tok/s/user",
+    "ttftMs": "TTFT ms",
+    "tpotMs": "ITL ms",
+}
+"""Column by metric of a candidate."""
+SHOWN_BY = {
+    "outputThroughputTokensPerS": "throughput",
+    "outputThroughputTokensPerSPerGpu": "throughputPerGpu",
+    "throughputPerUserTokensPerS": "throughputPerUser",
+    "ttftMs": "ttft",
+}
+"""The objective whose column would say the same."""
+TEXTS = ("deployment", "name")
+"""Columns that hold no numbers."""
+KNEE = "*"
 
 
 def print_summary(publisher: "Publisher", out: Path, target: "Console | None" = None) -> None:
     """Print everything that a person wants to know after a search."""
     target = target or console()
     status = publisher.status
-    _candidates(publisher.candidates, target)
+    _candidates(publisher, target)
     _refused(publisher.evaluations, target)
     _versions(status, target)
     for condition in status.conditions:
@@ -35,38 +53,42 @@ def print_summary(publisher: "Publisher", out: Path, target: "Console | None" = 
         target.print(f"Best: {out / 'dgd.yaml'}   all: {out / 'candidates'}", markup=False)
 
 
-def _candidates(candidates: "Sequence[DynamoGraphDeploymentCandidate]", target: "Console") -> None:
-    if not candidates:
+def _candidates(publisher: "Publisher", target: "Console") -> None:
+    """The published candidates: ranked ones by rank, points of a front in their order, its knee marked."""
+    evaluated = [
+        (candidate.metadata.name, candidate.status.rank, deployment(candidate), candidate.status.evaluation)
+        for candidate in publisher.candidates
+        if candidate.status is not None and candidate.status.evaluation is not None
+    ]
+    if not evaluated:
         return
-    columns = ("rank", "deployment", "GPUs", "score", "tok/s", "tok/s/GPU", "tok/s/user", "TTFT ms", "ITL ms", "name")
-    left = ("deployment", "name")
-    rows = []
-    for place, candidate in enumerate(candidates, start=1):
-        status = candidate.status
-        evaluation = None if status is None else status.evaluation
-        if status is None or evaluation is None:
-            continue
-        metrics = evaluation.metrics
-        rows.append(
-            [
-                str(status.rank or place),
-                deployment(candidate),
-                str(evaluation.used_gpus),
-                f"{evaluation.score:.4g}",
-                *(
-                    f"{metrics[name]:.1f}" if name in metrics else ""
-                    for name in (
-                        "outputThroughputTokensPerS",
-                        "outputThroughputTokensPerSPerGpu",
-                        "throughputPerUserTokensPerS",
-                        "ttftMs",
-                        "tpotMs",
-                    )
-                ),
-                candidate.metadata.name,
-            ]
-        )
-    print_table("Candidates", [(name, name not in left) for name in columns], rows, target)
+    objectives = list(evaluated[0][3].objectives)
+    measures = {name: title for name, title in MEASURES.items() if SHOWN_BY.get(name) not in objectives}
+    ranked = evaluated[0][1] is not None
+    rows = [
+        [
+            str(rank) if rank is not None else f"{KNEE} {place}" if name == publisher.best_name else str(place),
+            roles,
+            f"{found.used_gpus:,}",
+            *(objective_text(each, found.objectives[each]) for each in objectives),
+            *(f"{found.metrics[each]:,.1f}" if each in found.metrics else "" for each in measures),
+            name,
+        ]
+        for place, (name, rank, roles, found) in enumerate(evaluated, start=1)
+    ]
+    columns = ["rank" if ranked else "#", "deployment", "GPUs", *objectives, *measures.values(), "name"]
+    print_table("Candidates", [(name, name not in TEXTS) for name in columns], rows, target)
+    if not ranked and publisher.best_name is not None:
+        target.print(f"{KNEE} the knee of the front, in dgd.yaml: the greatest product of the scaled objectives")
+
+
+def objective_text(name: str, value: float) -> str:
+    """The value of an objective with its unit, e.g. ``10,917 tok/s``."""
+    from dgdr_publisher.candidate_status import UNITS, rounded
+
+    unit = next((unit for metric, unit in UNITS.items() if metric == name), "")
+    whole, point, rest = rounded(value).partition(".")
+    return f"{int(whole):,}{point}{rest} {unit}".strip() if whole.isdecimal() else f"{rounded(value)} {unit}".strip()
 
 
 def deployment(candidate: "DynamoGraphDeploymentCandidate") -> str:
@@ -94,7 +116,7 @@ def _refused(batches: "Sequence[Evaluations]", target: "Console") -> None:
                 examples.setdefault(key, f"{summary}: {detail}")
     if counts:
         rows = [
-            [branch, reason, str(count), examples[branch, reason]]
+            [branch, reason, f"{count:,}", examples[branch, reason]]
             for (branch, reason), count in counts.most_common(MAX_REASONS)
         ]
         columns = [("branch", False), ("reason", False), ("shapes", True), ("example", False)]

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from dgdr_cli.documents import Format, read_mapping, write_data
+from dgdr_cli.documents import Format, about, read_mapping, write_data
 from dgdr_cli.exits import HONEST_NO, border
 
 
@@ -27,9 +27,13 @@ def verify(
 
         from dgdr_cli.requests import admitted
 
-        evaluated = evaluated_from_document(read_mapping(candidate))
+        document = read_mapping(candidate)
+        with about(candidate):
+            evaluated = evaluated_from_document(document)
         spec = None if request is None else admitted(request).spec
-        differences = verify_dgd(read_mapping(dgd), evaluated, spec)
+        deployment = read_mapping(dgd)
+        with about(dgd):
+            differences = verify_dgd(deployment, evaluated, spec)
         if output is not Format.TEXT:
             write_data([str(difference) for difference in differences], output)
         elif differences:

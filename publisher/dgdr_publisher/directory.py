@@ -4,6 +4,7 @@ It holds ``run.yaml``, ``candidates/``, ``dgd.yaml`` with ``dgd.mapping.yaml``, 
 ``events.ndjson``. Files are written beside their place and renamed, so nothing is ever half-written.
 """
 
+import fnmatch
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -20,14 +21,31 @@ from dgdr_publisher.errors import StoreError
 from dgdr_publisher.points import parquet_bytes
 from dgdr_publisher.yaml_text import yaml_text
 
+CANDIDATES = "candidates"
+RESULTS = ("run.yaml", "dgd.yaml", "dgd.mapping.yaml", "points.parquet", "events.ndjson")
+_PART = ".part"
+
 
 class DirectoryStore:
     """Writes into one folder, which it creates."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        candidates = folder / CANDIDATES
+        if candidates.is_symlink():
+            raise StoreError(f"{candidates}: is a symbolic link; candidates are written into the folder itself")
         with _translated(folder):
-            (folder / "candidates").mkdir(parents=True, exist_ok=True)
+            candidates.mkdir(parents=True, exist_ok=True)
+
+    def remove_earlier_results(self) -> None:
+        """Remove what a search wrote here before, its unfinished files too, but ``run.yaml`` and foreign files."""
+        candidates = self._folder / CANDIDATES
+        with _translated(self._folder):
+            left = [path for path in self._folder.iterdir() if path.name != CANDIDATES and is_left_over(path)]
+            former = [self._folder / name for name in RESULTS if name != "run.yaml"]
+            for path in (*left, *former, *candidates.glob("*.yaml"), *filter(is_left_over, candidates.iterdir())):
+                if path.is_symlink() or not path.is_dir():
+                    path.unlink(missing_ok=True)
 
     def append_event(self, event: Event) -> None:
         """Journal an event as one JSON line of ``events.ndjson``."""
@@ -41,11 +59,11 @@ class DirectoryStore:
 
     def write_candidate(self, candidate: DynamoGraphDeploymentCandidate) -> None:
         """Write ``candidates/<name>.yaml``."""
-        self._write(f"candidates/{candidate.metadata.name}.yaml", yaml_text(wire(candidate)).encode())
+        self._write(f"{CANDIDATES}/{candidate.metadata.name}.yaml", yaml_text(wire(candidate)).encode())
 
     def remove_candidate(self, name: str) -> None:
         """Remove ``candidates/<name>.yaml``."""
-        path = self._folder / "candidates" / f"{name}.yaml"
+        path = self._folder / CANDIDATES / f"{name}.yaml"
         with _translated(path):
             path.unlink(missing_ok=True)
 
@@ -61,7 +79,7 @@ class DirectoryStore:
     def _write(self, name: str, content: bytes) -> None:
         path = self._folder / name
         with _translated(path):
-            handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+            handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=_PART)
             try:
                 with os.fdopen(handle, "wb") as file:
                     file.write(content)
@@ -73,6 +91,13 @@ class DirectoryStore:
                 with suppress(FileNotFoundError):
                     Path(beside).unlink()
                 raise
+
+
+def is_left_over(path: Path) -> bool:
+    """Whether an entry of a folder tells nothing: a file that a killed search had not finished, no candidates yet."""
+    if path.name == CANDIDATES:
+        return path.is_dir() and not path.is_symlink() and all(map(is_left_over, path.iterdir()))
+    return any(fnmatch.fnmatchcase(path.name, f".{name}.*{_PART}") for name in (*RESULTS, "*.yaml"))
 
 
 class _translated:  # noqa: N801 - reads as a word in a with statement

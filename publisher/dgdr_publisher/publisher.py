@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dgdr_api import reasons
 from dgdr_api.candidate import EvaluatedCandidate
 from dgdr_api.candidate_resource import DynamoGraphDeploymentCandidate
+from dgdr_api.conditions import cut
 from dgdr_api.events import (
     CandidateEvent,
     Completed,
@@ -28,6 +29,7 @@ from dgdr_publisher.store import Store
 
 Clock = Callable[[], str]
 """The time now: UTC, RFC 3339, ending in Z."""
+_MAX_MESSAGE = 1024
 
 
 class Publisher:
@@ -51,6 +53,7 @@ class Publisher:
         self._reserve: tuple[str, ...] = ()
         self._published: tuple[str, ...] = ()
         self._resources: tuple[DynamoGraphDeploymentCandidate, ...] = ()
+        self._best_name: str | None = None
 
     @property
     def status(self) -> RunStatus:
@@ -63,6 +66,11 @@ class Publisher:
         return self._resources
 
     @property
+    def best_name(self) -> str | None:
+        """Name of the candidate whose deployment was written as the best: rank 1, or the knee of the front."""
+        return self._best_name
+
+    @property
     def evaluations(self) -> tuple[Evaluations, ...]:
         """Every batch of evaluated points."""
         return tuple(self._batches)
@@ -71,6 +79,14 @@ class Publisher:
     def done(self) -> bool:
         """Whether the terminal event was taken and the final state is in the store."""
         return self._status.outcome is not None
+
+    def start(self) -> None:
+        """Write the run before its first event, so that whoever finds the store knows what was going on.
+
+        Raises:
+            StoreError: the store does not take it.
+        """
+        self._save(run_status.after_start(self._status, self._clock()))
 
     def handle(self, event: Event) -> int:
         """Take one event.
@@ -100,6 +116,22 @@ class Publisher:
         """End the run as cancelled, with what the reserve holds now published. After a terminal event: nothing."""
         if not self.done:
             self._end(RunOutcome(reason=reasons.CANCELLED.name, message=message, time=self._clock()))
+
+    def fail(self, message: str) -> None:
+        """End the run as failed for a cause outside of its events. After a terminal event: nothing.
+
+        Candidates that were written before the cause came up are removed: the run names none.
+
+        Raises:
+            StoreError: not even the run can be written.
+        """
+        if self.done:
+            return
+        for resource in self._resources:
+            self._store.remove_candidate(resource.metadata.name)
+        self._resources = ()
+        outcome = RunOutcome(reason=reasons.SEARCH_FAILED.name, message=cut(message, _MAX_MESSAGE), time=self._clock())
+        self._save(run_status.after_end(self._status, outcome))
 
     def _check_order(self, event: Event) -> None:
         if self.done:
@@ -154,14 +186,17 @@ class Publisher:
         selection = self._select()
         names = self._write_candidates(selection)
         best = self._best([chosen.evaluated for chosen in selection.chosen])
-        for chosen in selection.chosen:
+        for chosen, name in zip(selection.chosen, names, strict=True):
             if chosen.evaluated is best:
                 self._store.write_best(chosen.rendered.dgd, chosen.rendered.materialization)
+                self._best_name = name
         self._store.write_points(self._batches, _publication(selection, names))
         if not selection.chosen and selection.unrenderable and outcome.reason in reasons.HONEST_OUTCOMES:
             cause = next(iter(selection.unrenderable.values()))
             text = f"none of {len(selection.unrenderable)} candidates could be rendered; the first: {cause}"
-            outcome = RunOutcome(reason=reasons.NOTHING_RENDERABLE.name, message=text[:1024], time=outcome.time)
+            outcome = RunOutcome(
+                reason=reasons.NOTHING_RENDERABLE.name, message=cut(text, _MAX_MESSAGE), time=outcome.time
+            )
         status = run_status.after_publication(self._status, selection, names, best, outcome.time)
         self._save(run_status.after_end(status, outcome))
         for name in self._published:

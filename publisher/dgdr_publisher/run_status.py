@@ -34,6 +34,12 @@ _MAX_DISPLAY = 63
 _NEVER_BACK = ("feasible", "infeasible", "unsupported", "failed", "timed_out", "cache_hits", "pruned")
 
 
+def after_start(status: RunStatus, now: str) -> RunStatus:
+    """The search begins: nothing is known yet."""
+    found = status.model_copy(update={"progress": _progress(status), "start_time": status.start_time or now})
+    return _standing(found, now)
+
+
 def after_resolved(status: RunStatus, data: Resolved, now: str) -> RunStatus:
     """The search space is known: branches, versions, whether everything asked for can be evaluated."""
     known = {branch.name: branch for branch in _progress(status).branches}

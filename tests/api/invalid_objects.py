@@ -1,35 +1,8 @@
-"""Invalid requests, one per rule: what is changed, the field that is blamed, what a laptop and the API server say."""
+"""Invalid requests, one per rule."""
 
-from dataclasses import dataclass
-from typing import Any
-
+from tests.api.invalid import Invalid, rule, schema
+from tests.api.invalid_texts import TEXTS
 from tests.api.objects import changed, request
-
-
-@dataclass(frozen=True)
-class Invalid:
-    id: str
-    changes: tuple[tuple[str, Any], ...]
-    field: str
-    """From spec on, as both sides name it."""
-    laptop: str
-    """Part of the laptop's message."""
-    cluster: str
-    """Part of the API server's message; for a rule the same text."""
-    base: dict[str, Any] | None = None
-
-    @property
-    def object(self) -> dict[str, Any]:
-        return request(*self.changes) if self.base is None else self.base
-
-
-def rule(id: str, field: str, message: str, *changes: tuple[str, Any]) -> Invalid:  # noqa: A002
-    return Invalid(id, changes, field, message, message)
-
-
-def schema(id: str, field: str, laptop: str, cluster: str, *changes: tuple[str, Any]) -> Invalid:  # noqa: A002
-    return Invalid(id, changes, field, laptop, cluster)
-
 
 STATIC = "workload.static"
 GPU = "hardware.gpu"
@@ -488,4 +461,4 @@ NAMES: tuple[Invalid, ...] = tuple(
     )
 )
 
-INVALID: tuple[Invalid, ...] = RULES + SCHEMA + UNKNOWN + NAMES
+INVALID: tuple[Invalid, ...] = RULES + TEXTS + SCHEMA + UNKNOWN + NAMES

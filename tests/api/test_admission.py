@@ -7,6 +7,9 @@ from dgdr_api.parse import request_of
 
 from tests.api.objects import request
 
+DIGEST = "sha256:" + "ab" * 32
+DISAGG = ("search", {"topologies": ["disagg"]})
+CAP_OF_NO_ROLE = ("hardware.gpu.budgetBySku", {"h200_sxm": 8})
 PINS = ("runtime.performanceDataVersion", {"vllm": "0.24.0", "sglang": "0.5.14", "trtllm": "1.3.0rc20"})
 ALL = ("backends", ["vllm", "sglang", "trtllm"])
 
@@ -38,7 +41,7 @@ def test_a_good_request_becomes_a_run_with_its_chains() -> None:
 
 @pytest.mark.parametrize(
     "image",
-    ["x/vllm-runtime:1.4.2", "x/mine:1.4.2", "x/sglang-runtime:1.4.2-efa", "x/sglang-runtime:1.4.2@sha256:ab"],
+    ["x/vllm-runtime:1.4.2", "x/mine:1.4.2", "x/sglang-runtime:1.4.2-efa", f"x/sglang-runtime:1.4.2@{DIGEST}"],
 )
 def test_an_image_that_names_or_gives_the_backends_image_is_accepted(image: str) -> None:
     assert isinstance(decide(("runtime.image", image)), Accepted)
@@ -80,10 +83,26 @@ def test_an_image_that_names_or_gives_the_backends_image_is_accepted(image: str)
             "the node label of b300_sxm is not known",
         ),
         (
-            (("hardware.gpu.nodeSelector", {"h200": {"a b": "c"}}),),
+            (("hardware.gpu.budgetBySku", {"H200": 8, "h100": 4}),),
             "InvalidSpec",
-            "spec.hardware.gpu.nodeSelector.h200",
-            "a b: c can be no label of a node",
+            "spec.hardware.gpu.budgetBySku",
+            "caps h100, which no role of this search uses: it has h200_sxm",
+        ),
+        (
+            (("hardware.gpu.prefillSku", "h100"), ("hardware.gpu.decodeSku", "h100"), CAP_OF_NO_ROLE, DISAGG),
+            "InvalidSpec",
+            "spec.hardware.gpu.budgetBySku",
+            "caps h200_sxm, which no role of this search uses: it has h100_sxm",
+        ),
+        (
+            (
+                ("modelRef.remoteCode", "TrustCacheAndRevision"),
+                ("modelRef.revision", "main"),
+                ("modelRef.cache", {"pvc": {"name": "models"}}),
+            ),
+            "InvalidSpec",
+            "spec.modelRef.revision",
+            "is main, but remoteCode TrustCacheAndRevision trusts one snapshot of the cache: give its commit of 40 hex",
         ),
         (
             (
@@ -101,7 +120,7 @@ def test_an_image_that_names_or_gives_the_backends_image_is_accepted(image: str)
             "tag latest, which is no MAJOR.MINOR.PATCH",
         ),
         (
-            (("runtime.image", "x/sglang-runtime@sha256:ab"),),
+            (("runtime.image", f"x/sglang-runtime@{DIGEST}"),),
             "InvalidSpec",
             "spec.runtime.versionOverride",
             "has no tag",
@@ -113,7 +132,7 @@ def test_an_image_that_names_or_gives_the_backends_image_is_accepted(image: str)
             "does not tell the image of vllm and sglang and trtllm",
         ),
         (
-            (("runtime", {"image": "x/vllm-runtime@sha256:ab", "versionOverride": "1.4.2"}),),
+            (("runtime", {"image": f"x/vllm-runtime@{DIGEST}", "versionOverride": "1.4.2"}),),
             "InvalidSpec",
             "spec.runtime.image",
             "ending in sglang-runtime",
@@ -145,8 +164,8 @@ def test_an_image_that_names_or_gives_the_backends_image_is_accepted(image: str)
         (
             (("runtime.image", "x/sglang-runtime:1.0.2"),),
             "VersionChainBroken",
-            "spec.runtime.performanceDataVersion.sglang",
-            "runtime.performanceDataVersion: {sglang: 0.5.14}",
+            "spec.runtime.image",
+            "set runtime.image to one of Dynamo 1.4.2 or 1.4.1",
         ),
         (
             (("hardware.gpu", {"sku": "a30", "budget": 8, "nodeSelector": {"a30": {"pool": "a"}}}),),
@@ -172,6 +191,8 @@ def test_what_cel_cannot_see(changes: tuple[tuple[str, Any], ...], reason: str, 
         ({"template": {"spec": {"serviceAccountName": "x"}}}, "template.spec.serviceAccountName", "may not"),
         ({"template": {"spec": {"tolerations": "x"}}}, "template.spec.tolerations", "must be a list"),
         ({"template": {"spec": {"nodeSelector": {"a": 1}}}}, "template.spec.nodeSelector", "a mapping of texts"),
+        ({"template": {"metadata": {"labels": {"a b": "c"}}}}, "template.metadata.labels", "texts that are labels"),
+        ({"template": {"spec": {"nodeSelector": {"a": "b c"}}}}, "template.spec.nodeSelector", "texts that are labels"),
         ({"template": {"spec": None}}, "template.spec", "may not be overridden"),
         (
             {"template": {"spec": {"containers": [{"name": "publisher", "resources": {}}]}}},
@@ -269,3 +290,67 @@ def test_a_spec_that_cannot_reach_the_search_job_is_refused() -> None:
 
     assert found.rejections[0].field == "spec"
     assert "at most 204,800 reach the search Job" in found.message
+
+
+@pytest.mark.parametrize(
+    ("changes", "accepted"),
+    [
+        ({"revision": "0123456789abcdef0123456789abcdef01234567", "cache": {"pvc": {"name": "models"}}}, True),
+        ({"revision": "main", "cache": {"pvc": {"name": "models", "modelPath": "qwen"}}}, True),
+        ({"revision": "0123456789ABCDEF0123456789abcdef01234567", "cache": {"pvc": {"name": "models"}}}, False),
+    ],
+)
+def test_trusted_code_is_pinned_by_a_commit_or_a_folder(changes: dict[str, Any], accepted: bool) -> None:  # noqa: FBT001
+    found = decide(("modelRef", {"name": "m", "remoteCode": "TrustCacheAndRevision"} | changes))
+
+    assert isinstance(found, Accepted) == accepted
+
+
+def test_a_namespace_that_leaves_no_name_for_a_deployment_is_refused_before_the_search() -> None:
+    made = request()
+    made["metadata"]["namespace"] = "n" * 53
+
+    found = admit(request_of(made))
+
+    assert isinstance(found, Rejected)
+    assert (found.reason.name, found.rejections[0].field) == ("InvalidSpec", "metadata.namespace")
+    assert "use one of at most 52" in found.message
+    made["metadata"]["namespace"] = "n" * 52
+    assert isinstance(admit(request_of(made)), Accepted)
+
+
+@pytest.mark.parametrize(
+    ("backend", "image", "override", "pin", "said"),
+    [
+        ("vllm", "x/vllm-runtime:1.5.0", None, "0.24.0", "vLLM 0.28.0; no template renders that engine, only 0.26.0"),
+        ("vllm", "x/vllm-runtime:1.6.1", None, "0.27.0", "is Dynamo 1.6.1, which carries vLLM 0.31.0"),
+        ("vllm", "x/vllm-runtime:0.7.0", None, "0.24.0", "Dynamo 1.4.2 or 1.4.1 or 1.4.0, e.g. x/vllm-runtime:1.4.2"),
+        (
+            "vllm",
+            "x/vllm-runtime:1.4.2",
+            "1.3.1",
+            "0.24.0",
+            "Dynamo 1.3.1 by runtime.versionOverride, which carries vLLM 0.23.0",
+        ),
+        ("sglang", "x/sglang-runtime:1.6.1", None, "0.5.16", "no template renders that engine, only 0.5.14 and 0.5.16"),
+        ("sglang", "x/sglang-runtime:latest", "1.5.0", "0.5.16", "e.g. x/sglang-runtime:1.4.2 and runtime.versionOver"),
+    ],
+)
+def test_an_engine_without_a_template_breaks_the_chain(
+    backend: str, image: str, override: str | None, pin: str, said: str
+) -> None:
+    runtime = {"image": image, "performanceDataVersion": {backend: pin}}
+    found = rejected(
+        ("backends", [backend]), ("runtime", runtime | ({"versionOverride": override} if override else {}))
+    )
+
+    assert found.reason.name == "VersionChainBroken"
+    assert found.rejections[0].field == "spec.runtime.image"
+    assert said in found.message
+    assert image in found.message
+
+
+@pytest.mark.parametrize("backends", [["trtllm"], ["trtllm", "sglang"]])
+def test_a_backend_without_any_template_is_for_the_search_to_answer(backends: list[str]) -> None:
+    pins = {"trtllm": "1.3.0rc20"}
+    assert isinstance(decide(("backends", backends), ("runtime.performanceDataVersion", pins)), Accepted)

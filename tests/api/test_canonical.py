@@ -1,5 +1,6 @@
 import json
 import math
+import re
 
 import pytest
 from dgdr_api.canonical import INT64_MAX, INT64_MIN, NotCanonicalError, canonical_json, sha256_hex
@@ -43,6 +44,21 @@ def test_numbers() -> None:
 def test_what_has_no_form_is_named_by_its_pointer(value: object) -> None:
     with pytest.raises(NotCanonicalError, match=r"^/a~1b/1: "):
         canonical_json({"a/b": [0, value]})
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (1e300, "1e+300 does not fit"),
+        (2.0**63, "9.22337e+18 does not fit"),
+        (2**63, "9223372036854775808 does not fit"),
+        (10**300, "a number of 997 bits does not fit"),
+    ],
+)
+def test_a_number_that_does_not_fit_is_said_in_few_digits(value: float, said: str) -> None:
+    with pytest.raises(NotCanonicalError, match=re.escape(said)):
+        canonical_json(value)
+    assert canonical_json(-(2.0**63)) == str(INT64_MIN)
 
 
 def test_hash() -> None:

@@ -14,7 +14,8 @@ from dgdr_api.identity import input_hash
 from dgdr_api.parse import request_of
 from dgdr_api.run import RunSpec
 
-from tests.api.invalid_objects import INVALID, Invalid
+from tests.api.invalid import Invalid
+from tests.api.invalid_objects import INVALID
 from tests.api.objects import DGD_SPEC, candidate, changed, minimal_request, request, run
 from tests.api.test_worst_case_status import worst_run_status
 from tests.api.valid_objects import VALID
@@ -47,7 +48,7 @@ def test_invalid_objects_are_refused_with_field_and_message(cluster: Kubectl, in
     )
 
     assert refused.returncode != 0, refused.stdout
-    assert invalid.field in refused.stderr
+    assert (invalid.cluster_field or invalid.field) in refused.stderr
     assert invalid.cluster in refused.stderr
 
 
@@ -226,6 +227,37 @@ def test_the_worst_status_of_a_run_fits(cluster: Kubectl, create: Create, namesp
     _patch_status(cluster, namespace, "dgdrrun", "qwen-run-1-abcd", worst)
 
     assert _get(cluster, namespace, "dgdrrun", "qwen-run-1-abcd")["status"] == worst
+
+
+NULLS = {"planner": None, "sla": {"ttftMs": None, "e2eMs": 9000}, "roles": [{"timing": {"path": None}}]}
+
+
+@pytest.mark.parametrize("written", ["apply", "replace"])
+def test_nulls_of_a_replay_spec_are_kept(cluster: Kubectl, create: Create, namespace: str, written: str) -> None:
+    stored = create(candidate())
+    status = {"evaluation": {"score": 1, "usedGpus": 8, "replaySpec": NULLS}}
+    if written == "replace":
+        text, arguments = stored | {"status": status}, ["replace"]
+    else:
+        text = {name: stored[name] for name in ("apiVersion", "kind")} | {"status": status}
+        text["metadata"] = {"name": stored["metadata"]["name"]}
+        arguments = ["apply", "--server-side", "--field-manager=publisher"]
+
+    cluster(*arguments, "-n", namespace, "--subresource=status", "-f", "-", input=json.dumps(text))
+
+    found = _get(cluster, namespace, "dgdc", stored["metadata"]["name"])["status"]["evaluation"]["replaySpec"]
+    assert found == NULLS
+
+
+def test_a_merge_patch_drops_nulls_so_nothing_may_write_a_replay_spec_by_one(
+    cluster: Kubectl, create: Create, namespace: str
+) -> None:
+    name = create(candidate())["metadata"]["name"]
+
+    _patch_status(cluster, namespace, "dgdc", name, {"evaluation": {"score": 1, "usedGpus": 8, "replaySpec": NULLS}})
+
+    found = _get(cluster, namespace, "dgdc", name)["status"]["evaluation"]["replaySpec"]
+    assert found["sla"] == {"e2eMs": 9000}
 
 
 def test_an_invalid_status_is_refused(cluster: Kubectl, create: Create, namespace: str) -> None:

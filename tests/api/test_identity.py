@@ -79,6 +79,18 @@ def test_promotion_limits() -> None:
     assert dgd_name_problems("n", "d" * 45, [("Frontend", False)]) == []
 
 
+def test_a_name_is_judged_before_its_components_are_known() -> None:
+    assert dgd_name_problems("n", "d" * 52, []) == []
+    (said,) = dgd_name_problems("n", "d" * 53, [])
+    assert said == f"name {'d' * 53} has 53 characters; with any component at most 52 fit the name of a Service"
+
+
+@pytest.mark.parametrize("name", ["Qwen", "a.b", "-a", "a-", "a_b", "a\n", "a b", ""])
+def test_a_name_that_is_no_dns_label_is_refused(name: str) -> None:
+    (said,) = dgd_name_problems("n", name, [("worker", False)])
+    assert said == f"name {name!r} must be a DNS label: lower-case letters, digits and hyphens between"
+
+
 def test_hashes() -> None:
     spec = {"components": [{"name": "worker", "replicas": 1.0}], "parameters": {"concurrency": 8}}
     other = {"parameters": {"concurrency": 9}, "components": [{"replicas": 1, "name": "worker"}]}

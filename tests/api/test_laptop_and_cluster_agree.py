@@ -23,10 +23,15 @@ STATIC = "workload.static"
 PVC = {"source": {"pvc": {"claimName": "traces", "path": "a.jsonl"}}}
 BOTH_LATENCIES = {"ttftMs": 1, "itlMs": 1}
 CHOICES: dict[str, tuple[Any, ...]] = {
-    "modelRef.name": ("m", "/m", "a/..", "..a", "", "a" * 253, "a" * 254, 7),
-    "modelRef.revision": ("abc", "", None),
+    "modelRef.name": ("m", "/m", "a/..", "..a", "", "a" * 253, "a" * 254, "a\n", "a b", "\u00e4", "None", 7),
+    "modelRef.revision": ("abc", "", None, "$(X)", "a..b", "-a", "a\n", "r/v-1"),
+    "modelRef.tokenSecret": ({"name": "hf"}, {"name": "HF"}, {"name": "a.b", "key": "a/b"}, {"name": "a\n"}),
     "modelRef.remoteCode": ("Never", "TrustCacheAndRevision", "AlwaysTrust", "never"),
-    "modelRef.cache": ({"pvc": {"name": "m"}}, {"pvc": {"name": "m", "modelPath": "../x"}}, {}, None),
+    "modelRef.cache": ({"pvc": {"name": "m"}}, {"pvc": {"name": "m", "modelPath": "../x"}}, {}, None,
+        {"pvc": {"name": "m", "modelPath": "\u2028"}}, {"pvc": {"name": "m", "mountPath": "/a/./b"}},
+        {"pvc": {"name": "M"}}),
+    "image": ("x/y:1", "x/Y:1", "x/y:1\n", "x:5/y", "x@sha256:ab", "a" * 256, f"{'a' * 255}:1"),
+    "runtime.image": ("x/sglang-runtime:1.4.2", "x y", "x/y:", "x/y@sha256:" + "a" * 64),
     "backends": (["vllm"], ["vllm", "vllm"], ["vllm", "sglang", "trtllm"], [], "vllm", None),
     "runtime.versionOverride": ("1.4.2", "01.4.2", "1.4", "10000.0.0", "9999.0.0"),
     "runtime.performanceDataVersion": ({"vllm": "0.24.0"}, {"tgi": "1"}, {"vllm": ""}, {}),
@@ -35,7 +40,8 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "hardware.gpu.prefillSku": ("h100_sxm", ""),
     "hardware.gpu.encoderSku": ("l40s",),
     "hardware.gpu.budgetBySku": ({}, {"h200_sxm": 1}, {"h200_sxm": 0}, {str(index): 1 for index in range(17)}),
-    "hardware.gpu.nodeSelector": ({"h200_sxm": {"a": "b"}}, {"h200_sxm": {"a": "b" * 64}}, {"h200_sxm": "a"}),
+    "hardware.gpu.nodeSelector": ({"h200_sxm": {"a": "b"}}, {"h200_sxm": {"a": "b" * 64}}, {"h200_sxm": "a"},
+        {"h": {"a/b/c": "d"}}, {"h": {f"{'a' * 253}/b": ""}}, {"h": {f"{'a' * 254}/b": ""}}, {"h": {"a": "\u00e4"}}),
     f"{STATIC}.concurrency": (1, 0, 2**31 - 1, 2**31, ...),
     f"{STATIC}.requestRate": (0.5, 0, -1, 1e15, 1e16, None),
     f"{STATIC}.kvLoadRatio": (0.5, 0),

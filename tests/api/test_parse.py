@@ -154,6 +154,73 @@ def test_everything_that_is_wrong_is_said_at_once() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("changes", "field", "said"),
+    [
+        (
+            (("hardware.gpu.minBudget", 20),),
+            "spec.hardware.gpu.minBudget",
+            "minBudget must not exceed budget (minBudget 20, budget 16)",
+        ),
+        (
+            (("workload.static.requestRate", 2.5),),
+            "spec.workload.static",
+            (
+                "give exactly one of concurrency, requestRate, kvLoadRatio, kvLoadRatioRange and saturated "
+                "(found concurrency and requestRate)"
+            ),
+        ),
+        ((("workload", {}),), "spec.workload", "give exactly one of static and trace (found none)"),
+        (
+            (("objective.sla", {"ttftMs": 1000}),),
+            "spec.objective.sla",
+            "give either e2eMs alone, or ttftMs and itlMs together (found ttftMs)",
+        ),
+        (
+            (("workload.static.requests", 100), ("workload.static.warmupRequests", 200)),
+            "spec.workload.static.warmupRequests",
+            "warmupRequests must be below requests (warmupRequests 200, requests 100)",
+        ),
+        (
+            (
+                ("workload.static", {"isl": 1, "osl": 1, "kvLoadRatioRange": {"min": 2, "max": 0.5}}),
+                ("objective", {"mode": "pareto"}),
+            ),
+            "spec.workload.static.kvLoadRatioRange.min",
+            "min must be below max (min 2, max 0.5)",
+        ),
+        (
+            (("modelRef.name", "a b"),),
+            "spec.modelRef.name",
+            (
+                "must be letters, digits and . _ / : @ + - (none of : @ + - first), and not None: it becomes "
+                'an argument, found "a b"'
+            ),
+        ),
+        (
+            (("runtime.image", "X" * 100),),
+            "spec.runtime.image",
+            (
+                "must be an image reference [registry/]path[:tag][@digest]: the path in lower case, at most 255 "
+                f'characters before the tag, a digest of sha256 or sha512, found "{"X" * 56}...'
+            ),
+        ),
+        (
+            (("objective.sla", {"ttftMs": 1e300, "itlMs": 1}),),
+            "spec.objective.sla.ttftMs",
+            "1e+300 does not fit in 64 bits",
+        ),
+    ],
+)
+def test_a_message_holds_the_values_that_it_is_about(
+    changes: tuple[tuple[str, Any], ...], field: str, said: str
+) -> None:
+    with pytest.raises(InvalidRequest) as error:
+        request_of(request(*changes))
+
+    assert [(problem.field, problem.message) for problem in error.value.problems] == [(field, said)]
+
+
 def test_null_is_absent_as_for_the_api_server() -> None:
     spec = request(("suspend", None), ("search", {"router": [{"mode": None}], "parameters": {"a": None}}))
 

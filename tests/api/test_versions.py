@@ -1,7 +1,15 @@
 import pytest
 from dgdr_api.errors import VersionChainBroken
 from dgdr_api.terms import BACKENDS, Backend
-from dgdr_api.versions import Chain, data_versions, engine_version, resolve_chain, runtime_version, table
+from dgdr_api.versions import (
+    Chain,
+    data_versions,
+    engine_version,
+    resolve_chain,
+    runtime_version,
+    table,
+    template_engines,
+)
 
 
 def chain(image: str, backend: Backend, sku: str = "h200_sxm", override: str | None = None, **pins: str) -> Chain:
@@ -43,7 +51,10 @@ def test_a_pin_of_data_that_does_not_exist_is_refused() -> None:
 
 
 def test_qwen3_on_sglang_0_5_9_names_the_data_versions_that_exist() -> None:
-    with pytest.raises(VersionChainBroken, match=r"SGLang 0\.5\.9;.*only 0\.5\.14 and 0\.5\.16.*Dynamo 1\.4\.2 or"):
+    with pytest.raises(
+        VersionChainBroken,
+        match=r"SGLang 0\.5\.9;.*data for sglang on h200_sxm is that of 0\.5\.14 and 0\.5\.16.*Dynamo 1\.4\.2 or",
+    ):
         chain("sglang-runtime:1.0.2", "sglang")
 
 
@@ -121,3 +132,55 @@ def test_data_versions_are_those_of_the_performance_model() -> None:
             slots = perf_database.get_version_slots(sku, backend) or {}
             assert set(slots.values()) == set(data_versions(backend, sku)), (sku, backend)
             assert slots.get("current") == next(iter(data_versions(backend, sku)), None)
+
+
+def test_finding_an_engine_that_no_template_renders_ended_after_the_search() -> None:
+    with pytest.raises(VersionChainBroken) as broken:
+        chain("vllm-runtime:1.5.0", "vllm", vllm="0.24.0")
+
+    assert str(broken.value) == (
+        "image nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.5.0 is Dynamo 1.5.0, which carries vLLM 0.28.0; no template "
+        "renders that engine, only 0.26.0, and performance data for vllm on h200_sxm is that of 0.24.0 and 0.27.0; set "
+        "runtime.image to one of Dynamo 1.4.2 or 1.4.1 or 1.4.0, e.g. nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.4.2, "
+        "with runtime.performanceDataVersion: {vllm: 0.24.0}"
+    )
+    assert broken.value.field == "runtime.image"
+    assert broken.value.fix == "runtime.image: nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.4.2"
+    assert chain("vllm-runtime:1.4.2", "vllm", vllm="0.24.0").engine == "0.26.0"
+
+
+def test_what_would_do_has_a_template_and_its_own_data_where_there_is_any() -> None:
+    with pytest.raises(VersionChainBroken, match=r"1\.4\.2 or 1\.4\.1 or 1\.4\.0, e\.g\. \S+vllm-runtime:1\.4\.2$"):
+        chain("vllm-runtime:1.6.1@sha256:ab", "vllm", "b60", vllm="0.26.0")
+    with pytest.raises(VersionChainBroken, match=r"0\.5\.10; to use that of another version, set [^;]*$"):
+        chain("sglang-runtime:1.4.2", "sglang", "a100_sxm")
+
+
+def test_an_override_that_counts_is_a_link_and_changes_with_the_image() -> None:
+    with pytest.raises(
+        VersionChainBroken,
+        match=r"Dynamo 1\.3\.1 by runtime\.versionOverride, .* and runtime\.versionOverride to the same version",
+    ):
+        chain("vllm-runtime:1.4.2", "vllm", override="1.3.1", vllm="0.24.0")
+
+
+def test_a_backend_without_any_template_has_a_chain() -> None:
+    assert template_engines("trtllm") == ()
+    assert chain("tensorrtllm-runtime:1.6.1", "trtllm", trtllm="1.3.0rc20").engine == "1.3.0rc29"
+    assert chain("tensorrtllm-runtime:1.6.1", "trtllm", trtllm="1.3.0rc20").pinned
+
+
+@pytest.mark.parametrize("backend", ["vllm", "sglang"])
+@pytest.mark.parametrize("runtime", table().runtimes)
+def test_only_engines_with_a_template_have_a_chain(runtime: str, backend: Backend) -> None:
+    engine = table().runtimes[runtime][backend]
+    pins: dict[str, str] = {backend: data_versions(backend, "h200_sxm")[0]}
+    override = runtime.partition("-")[0].partition(".post")[0]
+    image = f"x/{backend}-runtime:{runtime}"
+
+    if engine in template_engines(backend):
+        assert resolve_chain(image, override, pins, backend, "h200_sxm").engine == engine
+        return
+    with pytest.raises(VersionChainBroken, match="no template renders that engine") as broken:
+        resolve_chain(image, override, pins, backend, "h200_sxm")
+    assert broken.value.field == "runtime.image"

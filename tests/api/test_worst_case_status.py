@@ -19,7 +19,7 @@ def worst_run_status() -> dict[str, Any]:
     types = ("Supported", "VersionBound", "Published", "Completed")
     on_a_run = [max(reasons_of(name), key=lambda reason: len(reason.name)) for name in types]
     conditions = [wire(condition(reason, wide, now=NOW, generation=2**31)) for reason in on_a_run]
-    big = 2**31 - 1
+    big = 2**53 - 1
     share = 0.12345678901234567
     return {
         "phase": "Succeeded",
@@ -37,7 +37,7 @@ def worst_run_status() -> dict[str, Any]:
             "etaSeconds": 123456789.12345678,
         },
         "best": {
-            "score": -1.2345678901234567e-300, "display": "d" * 63, "usedGpus": big, "mode": "disagg",
+            "score": -1.2345678901234567e-300, "display": "d" * 63, "usedGpus": 2**31 - 1, "mode": "disagg",
             "backend": "sglang", "summary": "s" * 512,
         },
         "candidateRefs": [{"name": f"{index:0253}"} for index in range(50)],

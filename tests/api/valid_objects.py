@@ -20,6 +20,39 @@ VALID: dict[str, dict[str, Any]] = {
     ),
     "always trust": request(("modelRef.remoteCode", "AlwaysTrust")),
     "names with dots": request(("modelRef.name", "Qwen/Qwen3..5-VL.")),
+    "awkward model names": request(
+        ("modelRef.name", "registry.local:5000/Org_1/model@v1+x.None"),
+        ("modelRef.revision", "refs/pr/1.2-rc+1_None"),
+        (
+            "modelRef.cache",
+            {"pvc": {"name": "a.b-1.c", "modelPath": "a b/..c/v1:2@x+y=z~/", "mountPath": "/m n/..a/.b/a..@+=~/"}},
+        ),
+    ),
+    "mount beside shared memory": request(("modelRef.cache", {"pvc": {"name": "m", "mountPath": "/dev/shm2"}})),  # noqa: S108
+    "keys": request(
+        ("modelRef.tokenSecret", {"name": "a" * 253, "key": ".HF_token-1"}),
+        ("modelRef.config", {"configMap": {"name": "1.2", "key": "_", "quantKey": "a" * 253}}),
+    ),
+    "image of a registry with port, tag and digest": request(
+        ("runtime.image", f"Registry.Local:5000/a__b/c.d--e_f/sglang-runtime:1.4.2_X-y.z@sha256:{'0a' * 32}"),
+        ("image", f"localhost/sweeper@sha512:{'f' * 128}"),
+    ),
+    "longest image": request(
+        ("runtime.image", f"{'x' * 253}/y:{'1' * 128}@sha512:{'f' * 128}"), ("runtime.versionOverride", "1.4.2")
+    ),
+    "labels": request(
+        (
+            "hardware.gpu.nodeSelector",
+            {
+                "h200": {
+                    "a": "",
+                    "A_b.c-1": "x" * 63,
+                    "nvidia.com/gpu.product": "NVIDIA-H200",
+                    f"{'a' * 253}/b": "1_.-1",
+                }
+            },
+        )
+    ),
     "config": request(
         ("modelRef.config", {"configMap": {"name": "qwen", "key": "config.json", "quantKey": "quant.json"}})
     ),

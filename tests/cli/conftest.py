@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
-from dgdr_cli.main import app
+from dgdr_cli.app import app
 from typer.testing import CliRunner, Result
 
 Dgdr = Callable[..., Result]

@@ -1,5 +1,6 @@
 """Wrong input gets one clear message (field, value, bound, what would do) and its exit code; nothing is written."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -92,9 +93,51 @@ def test_a_file_that_is_no_request(dgdr: Dgdr, tmp_path: Path, content: bytes, w
     path.write_bytes(content)
     ended = dgdr("search", path, "--out", tmp_path / "out")
     assert ended.exit_code == 2, ended.output
-    for word in words:
+    for word in ("request.yaml", *words):
         assert word in ended.output
     assert not (tmp_path / "out").exists()
+
+
+def test_every_file_is_named_by_what_is_wrong_in_it(dgdr: Dgdr, write: Write, tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong.yaml"
+    for content in ("{ not: yaml: at all", "kind: Pod\n", "kind: Candidate\n", "- 1\n"):
+        wrong.write_text(content)
+        for command in (("render", wrong, "--request", write()), ("verify", write(), wrong), ("space", wrong)):
+            ended = dgdr(*command)
+            assert ended.exit_code == 2, ended.output
+            assert f"{wrong}: " in ended.stderr
+    wrong.write_text("{ not: yaml: at all")
+    ended = dgdr("render", write(), "--request", wrong)
+    assert (ended.exit_code, f"{wrong}: is not valid" in ended.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("device", ["/dev/zero", "/dev/full"])
+def test_a_device_is_no_request(dgdr: Dgdr, tmp_path: Path, device: str) -> None:
+    ended = dgdr("search", device, "--out", tmp_path / "out")
+    assert ended.exit_code == 2
+    assert f"{device}: is no regular file" in ended.stderr
+
+
+def test_a_pipe_that_nobody_writes_to_is_not_waited_for(dgdr: Dgdr, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    ended = dgdr("space", tmp_path / "pipe")
+    assert ended.exit_code == 2
+    assert "is no regular file" in ended.stderr
+
+
+def test_files_and_standard_input_have_one_bound(dgdr: Dgdr, tmp_path: Path) -> None:
+    text = "# " + "x" * 1024 * 1024
+    (tmp_path / "large.yaml").write_text(text)
+    for named, ended in (
+        (tmp_path / "large.yaml", dgdr("space", tmp_path / "large.yaml")),
+        ("standard input", dgdr("space", "-", input=text)),
+    ):
+        assert ended.exit_code == 2
+        assert f"{named}: is too large; at most 1,048,576 bytes are read" in ended.stderr
+
+
+def test_a_request_comes_through_standard_input(dgdr: Dgdr, write: Write) -> None:
+    assert dgdr("space", "-", input=write().read_text()).exit_code == 0
 
 
 def test_a_file_that_is_not_there(dgdr: Dgdr, tmp_path: Path) -> None:
@@ -109,28 +152,3 @@ def test_a_missing_trace_is_said_to_need_a_replay(dgdr: Dgdr, write: Write, tmp_
     ended = dgdr("search", request, "--out", tmp_path / "out")
     assert ended.exit_code == 3
     assert "workload.trace" in ended.output
-
-
-def test_a_directory_that_is_not_empty_is_left_alone(dgdr: Dgdr, write: Write, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    out.mkdir()
-    (out / "thesis.txt").write_text("mine")
-    ended = dgdr("search", write(), "--out", out)
-    assert ended.exit_code == 2
-    assert "thesis.txt" in ended.output
-    assert "--force" in ended.output
-    assert [path.name for path in out.iterdir()] == ["thesis.txt"]
-
-
-def test_a_directory_that_is_a_file(dgdr: Dgdr, write: Write, tmp_path: Path) -> None:
-    (tmp_path / "out").write_text("a file")
-    ended = dgdr("search", write(), "--out", tmp_path / "out")
-    assert ended.exit_code == 2
-    assert (tmp_path / "out").read_text() == "a file"
-
-
-def test_a_directory_that_cannot_be_written(dgdr: Dgdr, write: Write) -> None:
-    ended = dgdr("search", write(), "--out", "/proc/dgdr-out")
-    assert ended.exit_code in (2, 4)
-    assert "/proc/dgdr-out" in ended.output
-    assert "Traceback" not in ended.output

@@ -7,6 +7,15 @@ from pathlib import Path
 
 import pytest
 import yaml
+from dgdr_cli import catalog
+from dgdr_publisher.errors import (
+    DocumentError,
+    EventError,
+    NotRenderableError,
+    ReadBackDifferenceError,
+    RenderError,
+    StoreError,
+)
 
 from tests.cli.conftest import Dgdr, Write
 
@@ -20,10 +29,16 @@ def test_every_command_has_help_with_an_example(dgdr: Dgdr, command: str) -> Non
 
 def test_help_imports_nothing_heavy() -> None:
     program = (
-        "import sys; import dgdr_cli.main; "
+        "import sys; import dgdr_cli.app; "
         "heavy = {'pydantic', 'numpy', 'kubernetes', 'pandas', 'pyarrow', 'jinja2', 'rich.progress'}; "
         "print(sorted(heavy & set(sys.modules)))"
     )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_program_imports_next_to_nothing_before_it_hears_signals() -> None:
+    program = "import sys; import dgdr_cli.main; print(sorted({'typer', 'rich', 'inspect'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
@@ -81,6 +96,36 @@ def test_coverage_reads_a_matrix_and_names_what_is_wrong_in_it(dgdr: Dgdr, tmp_p
     assert "gpu_budget" in wrong.output
 
 
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ("Qwen/Qwen3-32B,vllm", ["rows.csv:2", "gpu_budget"]),
+        ("Qwen/Qwen3-32B,vllm,agg,h200_sxm,65537,3000,300", ["rows.csv:2", "gpu_budget", "65,536"]),
+        ("Qwen/Qwen3-32B,vllm,agg,h200_sxm,1,3000," + "9" * 5000, ["rows.csv:2", "osl"]),
+        ("Qwen/Qwen3-32B,vllm,agg,H2000,1,3000,300", ["rows.csv", "H2000"]),
+        ("x" * 200_000 + ",vllm,agg,h200_sxm,1,3000,300", ["rows.csv:2", "field"]),
+    ],
+)
+def test_a_wrong_row_of_a_matrix_is_named(dgdr: Dgdr, tmp_path: Path, row: str, words: list[str]) -> None:
+    matrix = tmp_path / "rows.csv"
+    matrix.write_text(f"model_path,backend,mode,sku,gpu_budget,isl,osl\n{row}\n")
+    ended = dgdr("coverage", "--matrix", matrix)
+    assert ended.exit_code == 2, ended.output
+    for word in words:
+        assert word in ended.stderr
+
+
+def test_a_cache_that_cannot_be_written_is_told_once(
+    dgdr: Dgdr, write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("DGDR_CACHE_DIR", str(tmp_path / "file"))
+    ended = dgdr("space", write(), "-o", "json")
+    assert ended.exit_code == 0, ended.output
+    assert ended.stderr.count("results are not cached") == 1
+    json.loads(ended.stdout)
+
+
 def test_catalog_resolves_what_people_type(dgdr: Dgdr) -> None:
     rows = json.loads(dgdr("catalog", "skus", "-o", "json").stdout)
     h200 = next(row for row in rows if row["name"] == "h200_sxm")
@@ -133,9 +178,49 @@ def test_a_document_that_is_no_candidate_is_refused(dgdr: Dgdr, write: Write, tm
     assert "Pod" in ended.output
 
 
-def test_an_internal_error_is_a_message_not_a_trace(dgdr: Dgdr, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dgdr_cli import catalog  # noqa: PLC0415
+NOT_A_LABEL = ["Foo Bar", "-x", "", "UP", "a.b", "a\n", "a\nb", "grün", "x" * 64]
 
+
+@pytest.mark.parametrize("name", NOT_A_LABEL)
+def test_a_deployment_is_named_by_a_dns_label(dgdr: Dgdr, tmp_path: Path, name: str) -> None:
+    """The name is looked at first: neither file exists."""
+    ended = dgdr("render", tmp_path / "c.yaml", "--request", tmp_path / "r.yaml", f"--dgd-name={name}")
+    assert ended.exit_code == 2
+    assert f"--dgd-name {name!r}" in ended.stderr
+    assert "DNS label" in ended.stderr
+    assert ended.stdout == ""
+
+
+def test_a_name_that_leaves_no_room_for_components_is_refused(dgdr: Dgdr, write: Write, tmp_path: Path) -> None:
+    ended = dgdr("render", tmp_path / "none.yaml", "--request", write(), f"--dgd-name={'x' * 63}")
+    assert ended.exit_code == 2
+    assert "--dgd-name 'xxx" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (NotRenderableError("candidate.planner", "x", "no"), 3),
+        (ReadBackDifferenceError(["replicas"]), 3),
+        (RenderError("no"), 3),
+        (DocumentError("no"), 2),
+        (EventError("no"), 4),
+        (StoreError("no"), 4),
+        (PermissionError(13, "Permission denied", "file"), 4),
+        (KeyboardInterrupt(), 130),
+    ],
+)
+def test_the_exit_code_of_an_error(
+    dgdr: Dgdr, monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int
+) -> None:
+    def broken() -> None:
+        raise error
+
+    monkeypatch.setattr(catalog, "_skus", broken)
+    assert dgdr("catalog", "skus").exit_code == code
+
+
+def test_an_internal_error_is_a_message_not_a_trace(dgdr: Dgdr, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken() -> None:
         raise ZeroDivisionError("wrong turn")
 

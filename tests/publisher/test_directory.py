@@ -107,6 +107,25 @@ def test_a_candidate_is_removed(tmp_path: Path) -> None:
     assert not (folder / "candidates" / f"{name}.yaml").exists()
 
 
+def test_earlier_results_go_and_foreign_files_stay(tmp_path: Path) -> None:
+    folder = publish(tmp_path)
+    left = (".dgd.yaml.abc_1234.part", "candidates/.x.yaml.abc_1234.part")
+    foreign = ("notes.txt", ".notes.part", ".notes.txt.abc.part", "candidates/notes.txt", "candidates/sub.yaml/x")
+    (folder / "candidates" / "sub.yaml").mkdir()
+    for name in (*left, *foreign):
+        (folder / name).write_text("")
+    DirectoryStore(folder).remove_earlier_results()
+    assert set(files(folder)) == {"run.yaml", *foreign}
+
+
+def test_candidates_are_not_written_through_a_link(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "candidates").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(StoreError, match="candidates: is a symbolic link"):
+        DirectoryStore(tmp_path / "out")
+
+
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="file"):

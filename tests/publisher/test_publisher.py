@@ -197,6 +197,59 @@ def test_an_interrupted_search_publishes_what_is_known() -> None:
     assert store.calls.count("candidate") == 1
 
 
+def test_the_run_is_written_before_its_first_event() -> None:
+    of, store = run(), Memory()
+    publisher = Publisher(of, store, lambda: NOW)
+    publisher.start()
+    assert store.calls == ["run"]
+    assert (publisher.status.phase, reasons_of(publisher.status)) == ("Running", {"Completed": "Preflight"})
+    assert publisher.status.start_time == NOW
+    for event in events(DISAGG, of=of):
+        publisher.handle(event)
+    assert reasons_of(publisher.status)["Completed"] == "SearchSucceeded"
+
+
+def test_a_failure_from_outside_ends_the_run_and_takes_back_what_it_wrote() -> None:
+    class NoRoomForPoints(Memory):
+        def write_points(self, *_: object) -> None:
+            raise StoreError("no space left")
+
+    of, store = run(), NoRoomForPoints()
+    publisher = Publisher(of, store, lambda: NOW)
+    *before, last = events(DISAGG, AGG, of=of)
+    for event in before:
+        publisher.handle(event)
+    with pytest.raises(StoreError):
+        publisher.handle(last)
+    assert len(store.candidates) == 2
+    publisher.fail("StoreError: no space left" + "." * 2000)
+    assert (publisher.status.phase, reasons_of(publisher.status)["Completed"]) == ("Failed", "SearchFailed")
+    assert publisher.status.outcome is not None
+    assert publisher.status.outcome.message.startswith("StoreError: no space left")
+    assert len(publisher.status.outcome.message) == 1024
+    assert (store.candidates, publisher.candidates, publisher.status.candidate_refs) == ({}, (), ())
+
+
+def test_a_failure_after_the_end_changes_nothing() -> None:
+    of, store = run(), Memory()
+    publisher = Publisher(of, store, lambda: NOW)
+    for event in events(DISAGG, of=of):
+        publisher.handle(event)
+    publisher.fail("late")
+    assert reasons_of(publisher.status)["Completed"] == "SearchSucceeded"
+    assert len(store.candidates) == 1
+
+
+def test_the_best_is_named() -> None:
+    of = run(spec(objective={"mode": "pareto"}))
+    knee = evaluated(role("agg", {"tp": 4}), score=0.9)
+    publisher = Publisher(of, Memory(), lambda: NOW)
+    assert publisher.best_name is None
+    for event in events(evaluated(role("agg"), score=0.0), knee, of=of):
+        publisher.handle(event)
+    assert publisher.best_name == publisher.candidates[1].metadata.name
+
+
 def test_progress_before_the_end() -> None:
     of = run()
     publisher = Publisher(of, Memory(), lambda: NOW)

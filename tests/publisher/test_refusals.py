@@ -128,8 +128,8 @@ REFUSED: dict[str, tuple[EvaluatedCandidate, RunSpec, str, str]] = {
     "no template": (
         evaluated(role("agg", version="0.23.0", data="0.24.0")),
         _image("1.3.1"),
-        "candidate.roles.engineVersion",
-        "vllm has templates of the versions 0.26.0",
+        "runtime.image",
+        "vLLM 0.23.0; no template renders that engine, only 0.26.0",
     ),
     "no version in the tag": (evaluated(role("agg")), _image("latest"), "runtime.versionOverride", "latest"),
     "data not bound": (

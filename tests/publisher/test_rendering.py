@@ -104,3 +104,21 @@ def test_the_model_name_is_found_whatever_the_workers_load() -> None:
     dgd = render_candidate(candidate, spec(model={"cache": {"pvc": {"name": "m", "modelPath": "x"}}}), "q").dgd
     arguments = dgd["spec"]["components"][1]["podTemplate"]["spec"]["containers"][0]["args"]
     assert arguments[:4] == ["--model", "/opt/model-cache/x", "--served-model-name", MODEL]
+
+
+def test_only_a_decode_worker_has_the_shared_memory_of_one() -> None:
+    gb200: dict[str, Any] = {"sku": "gb200", "backend": "sglang", "version": "0.5.16"}
+    candidate = evaluated(role("prefill", {"tp": 4}, **gb200), role("decode", {"tp": 4}, **gb200))
+    components = render_candidate(candidate, spec("sglang", "0.5.16", gpu={"sku": "gb200"}), "qwen").dgd["spec"][
+        "components"
+    ]
+    assert {one["name"]: one.get("sharedMemorySize") for one in components} == {
+        "Frontend": None,
+        "prefill": "64Gi",
+        "decode": "128Gi",
+    }
+    alone = evaluated(role("agg", {"tp": 4}, **gb200))
+    worker = render_candidate(alone, spec("sglang", "0.5.16", gpu={"sku": "gb200"}), "qwen").dgd["spec"]["components"][
+        1
+    ]
+    assert worker["sharedMemorySize"] == "64Gi"

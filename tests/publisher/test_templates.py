@@ -2,6 +2,7 @@ import json
 
 import pytest
 import yaml
+from dgdr_api.versions import table, template_engines
 from dgdr_publisher.errors import NotRenderableError
 from dgdr_publisher.render.templates import ROOT, render_template, template_for, templates, yaml_scalar
 from hypothesis import given
@@ -12,6 +13,23 @@ def test_every_template_claims_versions_that_no_other_claims() -> None:
     claimed = [(one.backend, version) for one in templates() for version in one.engine_versions]
     assert sorted(claimed) == [("sglang", "0.5.14"), ("sglang", "0.5.16"), ("vllm", "0.26.0")]
     assert len(set(claimed)) == len(claimed)
+
+
+def test_the_version_chain_knows_exactly_the_engines_that_the_templates_claim() -> None:
+    claimed: dict[str, list[str]] = {}
+    for one in templates():
+        claimed.setdefault(one.backend, []).extend(one.engine_versions)
+    known = {backend: sorted(versions) for backend, versions in table().templates.items()}
+    assert known == {backend: sorted(versions) for backend, versions in claimed.items()}
+    assert known == {"vllm": ["0.26.0"], "sglang": ["0.5.14", "0.5.16"]}
+
+
+def test_every_runtime_that_carries_such_an_engine_is_one_of_its_template() -> None:
+    for runtime, engines in table().runtimes.items():
+        for backend, engine in engines.items():
+            if engine in template_engines(backend):
+                found = template_for(backend=backend, engine_version=engine, runtime_version=runtime)
+                assert engine in found.engine_versions
 
 
 def test_the_version_is_exact_and_the_refusal_names_those_that_exist() -> None:

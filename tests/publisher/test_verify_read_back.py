@@ -79,6 +79,15 @@ def _main(change: Callable[[dict[str, Any]], None]) -> Callable[[dict[str, Any]]
     return _component(lambda one: change(one["podTemplate"]["spec"]["containers"][0]))
 
 
+def _container(dgd: dict[str, Any], component: int) -> dict[str, Any]:
+    found: dict[str, Any] = dgd["spec"]["components"][component]["podTemplate"]["spec"]["containers"][0]
+    return found
+
+
+def _gpus(**resources: Any) -> Callable[[dict[str, Any]], None]:
+    return _main(lambda main: main["resources"].update(resources))
+
+
 CHANGES: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     "unknown field": (_component(lambda one: one.update(scalingAdapter={})), "scalingAdapter"),
     "second container": (
@@ -104,6 +113,27 @@ CHANGES: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     "old version": (lambda dgd: dgd.update(apiVersion="nvidia.com/v1alpha1"), "nvidia.com/v1beta1"),
     "long name": (lambda dgd: dgd["metadata"].update(name="q" * 50), "at most 54"),
     "upper-case name": (lambda dgd: dgd["metadata"].update(name="Qwen"), "a DNS label"),
+    "requests beside other limits": (_gpus(requests={"nvidia.com/gpu": "2"}), "the limits, {'nvidia.com/gpu': '1'}"),
+    "requests of something else": (_gpus(requests={"cpu": "2"}), "resources.requests"),
+    "claims of devices": (_gpus(claims=[{"name": "gpu"}]), "resources: expected the fields limits, requests"),
+    "GPUs with a sign": (_gpus(limits={"nvidia.com/gpu": "+1"}), "a whole number"),
+    "GPUs in other digits": (_gpus(limits={"nvidia.com/gpu": "\N{ARABIC-INDIC DIGIT ONE}"}), "a whole number"),
+    "frontend with GPUs": (
+        lambda dgd: _container(dgd, 0).update(resources={"limits": {"nvidia.com/gpu": "1"}}),
+        "Frontend.main",
+    ),
+    "frontend on nodes": (
+        lambda dgd: dgd["spec"]["components"][0]["podTemplate"]["spec"].update(nodeSelector={"a": "b"}),
+        "nodeSelector",
+    ),
+    "frontend over nodes": (
+        lambda dgd: dgd["spec"]["components"][0].update(multinode={"nodeCount": 2}),
+        "Frontend: expected the fields",
+    ),
+    "more of a multinode": (
+        _component(lambda one: one.update(multinode={"nodeCount": 2, "x": 1})),
+        "prefill.multinode",
+    ),
     "long component": (_component(lambda one: one.update(name="VllmPrefillWorkerOfTheFirstPoolOfAllModels")), "37"),
 }
 
@@ -115,3 +145,86 @@ def test_what_makes_a_deployment_unreadable_or_refused(name: str) -> None:
     change(dgd)
     differences = "; ".join(str(one) for one in verify_dgd(dgd, DISAGG, spec()))
     assert words in differences
+
+
+def test_requests_that_are_the_limits_change_nothing() -> None:
+    dgd = copy.deepcopy(render_candidate(DISAGG, spec(), "qwen").dgd)
+    for component in (1, 2):
+        resources = _container(dgd, component)["resources"]
+        resources["requests"] = dict(resources["limits"])
+    assert verify_dgd(dgd, DISAGG, spec()) == []
+
+
+CACHED: dict[str, tuple[Callable[[dict[str, Any], dict[str, Any]], None], str]] = {
+    "claim": (
+        lambda pod, _: pod["volumes"][0]["persistentVolumeClaim"].update(claimName="other"),
+        "Frontend.volumeMounts: expected {'/opt/model-cache': 'models'}, found {'/opt/model-cache': 'other'}",
+    ),
+    "cache": (
+        lambda _, main: main["env"].pop(0),
+        "Frontend.env.HF_HOME: expected /opt/model-cache, found None",
+    ),
+    "token": (
+        lambda _, main: main["env"][1]["valueFrom"]["secretKeyRef"].update(key="other"),
+        "Frontend.env.HF_TOKEN: expected ('hf-token-secret', 'HF_TOKEN'), found ('hf-token-secret', 'other')",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CACHED)
+def test_what_all_components_have_alike_is_still_compared_with_the_request(name: str) -> None:
+    change, words = CACHED[name]
+    candidate, request = CASES["vllm_disagg"]
+    dgd = copy.deepcopy(render_candidate(candidate, request, "qwen").dgd)
+    for component in dgd["spec"]["components"]:
+        pod = component["podTemplate"]["spec"]
+        change(pod, pod["containers"][0])
+    assert words in [str(one) for one in verify_dgd(dgd, candidate, request)]
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("volume", lambda pod, _: pod["volumes"][0].update(emptyDir={})),
+        ("claim", lambda pod, _: pod["volumes"][0]["persistentVolumeClaim"].update(readOnly=True)),
+        ("mount", lambda _, main: main["volumeMounts"][0].update(subPath="other")),
+        ("variable", lambda _, main: main["env"][0].update(valueFrom={})),
+        ("secret", lambda _, main: main["env"][1]["valueFrom"]["secretKeyRef"].update(optional=True)),
+        ("source", lambda _, main: main["env"][1]["valueFrom"].update(fieldRef={})),
+    ],
+)
+def test_nothing_unread_stands_beside_what_is_read(
+    name: str, change: Callable[[dict[str, Any], dict[str, Any]], None]
+) -> None:
+    candidate, request = CASES["vllm_disagg"]
+    dgd = copy.deepcopy(render_candidate(candidate, request, "qwen").dgd)
+    pod = dgd["spec"]["components"][1]["podTemplate"]["spec"]
+    change(pod, pod["containers"][0])
+    assert verify_dgd(dgd, candidate, request), name
+
+
+def test_data_parallel_ranks_must_divide_over_the_nodes() -> None:
+    candidate, request = CASES["vllm_agg_dep16_two_nodes"]
+    dgd = copy.deepcopy(render_candidate(candidate, request, "qwen").dgd)
+    assert verify_dgd(dgd, candidate, request) == []
+    dgd["spec"]["components"][1]["multinode"]["nodeCount"] = 3
+    differences = [str(one) for one in verify_dgd(dgd, candidate, request)]
+    assert "worker.multinode.nodeCount: expected a divisor of 16 data-parallel ranks, found 3" in differences
+    dgd["spec"]["components"][1]["multinode"]["nodeCount"] = 4
+    differences = [str(one) for one in verify_dgd(dgd, candidate, request)]
+    assert differences == [
+        "gpus: expected 16, found 32",
+        "worker.nodes times GPUs: expected 16, found 32",
+    ]
+
+
+def test_prefill_and_decode_must_meet_at_one_port() -> None:
+    candidate, request = CASES["sglang_0516_disagg_tep_dep"]
+    dgd = copy.deepcopy(render_candidate(candidate, request, "qwen").dgd)
+    for component, expected in (
+        (1, ["args.--disaggregation-bootstrap-port: expected one port for all workers, found prefill 1, decode 12345"]),
+        (2, []),
+    ):
+        arguments = _container(dgd, component)["args"]
+        arguments[arguments.index("--disaggregation-bootstrap-port") + 1] = "1"
+        assert [str(one) for one in verify_dgd(dgd, candidate, request)] == expected

@@ -14,8 +14,8 @@ from dgdr_job.search.mapper import search_config
 
 NOTE = (
     "pairs = (prefill shape, workers) x (decode shape, workers), or (agg shape, workers), within the budget; "
-    "pool = pairs x knobs x adapters. A static search finds the best engine limits of each pair by exact matching, among "
-    "all batches that the KV cache holds. Performance data is not asked here: dgdr coverage says what it covers."
+    "pool = pairs x knobs x adapters. A static search finds the best engine limits of each pair by exact matching, "
+    "among all batches that the KV cache holds. Performance data is not asked here: dgdr coverage says what it covers."
 )
 
 

@@ -60,6 +60,8 @@ def _landings(dgd: Mapping[str, Any], evaluated: EvaluatedCandidate) -> Iterator
     for name in ("apiVersion", "kind", "roles"):
         whole.pop(name)
     for parameter, value in leaves(whole):
+        if value is None and not parameter.startswith("parameters."):
+            continue  # the ReplaySpec names what is not set; nothing was evaluated there
         yield parameter, value, _checked(parameter, value, lambda p=parameter, v=value: _whole(p, v, dgd, places))
     for site in places:
         for name, value in leaves(wire(site.role)):

@@ -9,13 +9,14 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from dgdr_api.model_ref import MODEL_NAME_RULE
+from dgdr_api.pod_texts import MODEL_NAME_TEXT, MODEL_PATH_TEXT, MOUNT_PATH, REVISION
+from dgdr_api.rules import Rule
+
 from dgdr_publisher.errors import NotRenderableError
 from dgdr_publisher.render.deployment import Claim, ModelSource
 
 VOLUME = "model-cache"
-_NAME = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_./:@+-]*")
-_REVISION = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_./+-]*")
-_PATH = re.compile(r"[A-Za-z0-9_./:@+=~ -]*")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
@@ -71,9 +72,9 @@ def container_path(mount_path: str, model_path: str) -> str:
     """The path that a container sees for a path of the claim.
 
     An empty path is the mount itself; a path that already lies under the mount is kept; any other, with or without
-    a leading slash, is relative to the claim's root.
+    a leading slash, is relative to the claim's root. A slash at its end means nothing.
     """
-    mount = mount_path.rstrip("/")
+    mount, model_path = mount_path.rstrip("/"), model_path.rstrip("/")
     if not model_path:
         return mount
     if model_path == mount or model_path.startswith(mount + "/"):
@@ -107,15 +108,15 @@ def _local_path(source: ModelSource) -> str | None:
 
 
 def _check_texts(source: ModelSource) -> None:
-    texts = [("modelRef.name", source.name, _NAME), ("modelRef.revision", source.revision, _REVISION)]
+    """The rules of a request once more: a candidate may come from elsewhere, and every text becomes an argument."""
+    texts: list[tuple[str, str | None, tuple[Rule, ...]]] = [
+        ("modelRef.name", source.name, (MODEL_NAME_RULE, MODEL_NAME_TEXT)),
+        ("modelRef.revision", source.revision, (REVISION,)),
+    ]
     if source.claim is not None:
-        texts.append(("modelRef.cache.pvc.modelPath", source.claim.model_path, _PATH))
-        texts.append(("modelRef.cache.pvc.mountPath", source.claim.mount_path, _PATH))
-    for field, text, pattern in texts:
-        if text is not None and not pattern.fullmatch(text):
-            raise NotRenderableError(
-                field,
-                text,
-                "it becomes an argument: no leading dash (it would be an option), no `$(` (Kubernetes would expand "
-                "it), no comma or white space in a name (it would be a list of names)",
-            )
+        texts.append(("modelRef.cache.pvc.modelPath", source.claim.model_path, (MODEL_PATH_TEXT,)))
+        texts.append(("modelRef.cache.pvc.mountPath", source.claim.mount_path, (MOUNT_PATH,)))
+    for field, text, rules in texts:
+        for rule in rules:
+            if text is not None and not rule.holds(text):
+                raise NotRenderableError(field, text, rule.message)

@@ -49,7 +49,8 @@ def _check_chain(spec: SearchSpec, role: Role) -> str:
     except UnknownSku as error:
         raise NotRenderableError(f"{where}.sku", role.sku, str(error)) from error
     except VersionChainBroken as error:
-        raise NotRenderableError(error.field, role.engine_version, str(error)) from error
+        found = runtime.image if error.field == "runtime.image" else role.engine_version
+        raise NotRenderableError(error.field, found, str(error)) from error
     if role.engine_version != chain.engine:
         raise NotRenderableError(
             f"{where}.engineVersion",

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import jinja2
 import jinja2.sandbox
 import yaml
+from dgdr_api import fast_yaml
 from dgdr_api.canonical import canonical_json
 from dgdr_api.terms import BACKENDS, Backend
 from pydantic import BaseModel, ConfigDict, Field
@@ -55,7 +56,7 @@ def templates() -> tuple[Template, ...]:
         if not folder.is_dir():
             continue
         for version in sorted(folder.iterdir(), key=lambda entry: entry.name):
-            document = yaml.safe_load((version / "template.yaml").read_text(encoding="utf-8"))
+            document = fast_yaml.load((version / "template.yaml").read_text(encoding="utf-8"))
             template = Template.model_validate(document)
             found.append(template.model_copy(update={"folder": f"{backend}/{version.name}"}))
     return tuple(found)
@@ -97,7 +98,7 @@ def render_template(template: Template, context: Mapping[str, Any]) -> dict[str,
     """
     try:
         text = _environment().get_template("v1beta1/dgd.yaml.j2").render(template=template, **context)
-        document: dict[str, Any] = yaml.safe_load(text)
+        document: dict[str, Any] = fast_yaml.load(text)
     except (jinja2.TemplateError, yaml.YAMLError) as error:
         raise NotRenderableError("template", template.id, f"{type(error).__name__}: {error}") from error
     return document

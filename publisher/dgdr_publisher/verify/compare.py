@@ -52,6 +52,10 @@ def compare(reading: DeploymentReading, evaluated: EvaluatedCandidate, surroundi
         found += _role(role, worker)
         found += check_nodes(role, worker, surroundings)
         found += check_image(role.backend, role.engine_version, worker.component, worker.pod, surroundings)
+    ports = {worker.engine.bootstrap_port for worker in reading.workers}
+    if len(ports) > 1:
+        shown = ", ".join(f"{worker.component} {worker.engine.bootstrap_port}" for worker in reading.workers)
+        found.append(Difference("args.--disaggregation-bootstrap-port", "one port for all workers", shown))
     first = spec.roles[0]
     found += check_image(first.backend, first.engine_version, "Frontend", reading.frontend.pod, surroundings)
     found += check_cache("Frontend", reading.frontend.pod, surroundings)

@@ -11,13 +11,10 @@ MAX_COMPONENTS = 25
 _NAMES = {"agg": "worker"}
 """Component name where it is not the kind of the role."""
 _COMPONENT = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9]{0,61}[A-Za-z0-9])?")
-_DEPLOYMENT = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 
 
 def check_names(reading: DeploymentReading, namespace: str) -> Iterator[Difference]:
     """The names that the operator would refuse or that would not fit its own names (`dgdr_api.identity`)."""
-    if not _DEPLOYMENT.fullmatch(reading.name):
-        yield Difference("metadata.name", "a DNS label", reading.name)
     components = [(reading.frontend.component, False)]
     components += [(worker.component, worker.node_count > 1) for worker in reading.workers]
     for problem in dgd_name_problems(namespace, reading.name, components):

@@ -4,6 +4,7 @@ Only fields that this publisher writes are accepted, so that nothing unread can 
 injects or replaces (discovery, probes, /dev/shm) must not be there.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -29,8 +30,11 @@ _SPEC = frozenset({"backendFramework", "components"})
 _COMPONENT = frozenset(
     {"name", "type", "replicas", "multinode", "sharedMemorySize", "podTemplate", "runtimeVersionOverride"}
 )
+_ONLY_OF_WORKERS = frozenset({"multinode", "sharedMemorySize"})
 _POD = frozenset({"nodeSelector", "tolerations", "containers", "volumes"})
+_POD_ONLY_OF_WORKERS = frozenset({"nodeSelector", "tolerations"})
 _CONTAINER = frozenset({"name", "image", "command", "args", "env", "resources", "volumeMounts"})
+_GPU = "nvidia.com/gpu"
 _ENV = frozenset({"HF_HOME", "HF_TOKEN"})
 
 
@@ -71,6 +75,9 @@ def read_back(dgd: Mapping[str, Any]) -> DeploymentReading:
 
 def _frontend(component: Mapping[str, Any]) -> FrontendReading:
     name, pod, container = _parts(component, FRONTEND_MODULE)
+    _only(component, _COMPONENT - _ONLY_OF_WORKERS, name)
+    _only(pod, _POD - _POD_ONLY_OF_WORKERS, f"{name}.podTemplate.spec")
+    _only(container, _CONTAINER - {"resources"}, f"{name}.main")
     try:
         options = read_frontend(_get(container, "args", list, name))
     except ArgumentsError as error:
@@ -92,26 +99,37 @@ def _worker(component: Mapping[str, Any], backend: str) -> WorkerReading:
     kind = _KIND_OF_TYPE.get(_get(component, "type", str, name))
     if kind is None:
         raise UnreadableError(Difference(f"{name}.type", " or ".join(_KIND_OF_TYPE), component["type"]))
-    limits = _get(_get(container, "resources", dict, name), "limits", dict, f"{name}.resources")
-    _only(limits, frozenset({"nvidia.com/gpu"}), f"{name}.resources.limits")
-    gpus = _get(limits, "nvidia.com/gpu", str, f"{name}.resources.limits")
-    if not gpus.isdecimal() or int(gpus) < 1:
-        raise UnreadableError(Difference(f"{name}.resources.limits.nvidia.com/gpu", "a whole number", gpus))
     try:
         engine = read_engine(_get(container, "args", list, name))
     except ArgumentsError as error:
         raise UnreadableError(Difference(f"{name}.args", "arguments that the engine takes", str(error))) from error
     multinode = _get(component, "multinode", dict, name) if "multinode" in component else None
+    _only(multinode or {}, frozenset({"nodeCount"}), f"{name}.multinode")
     return WorkerReading(
         component=name,
         kind=kind,
         replicas=_get(component, "replicas", int, name),
         node_count=1 if multinode is None else _get(multinode, "nodeCount", int, f"{name}.multinode"),
-        gpus_per_pod=int(gpus),
+        gpus_per_pod=_gpus(container, name),
         node_selector=_labels(pod, name),
         pod=_pod(component, pod, container, name),
         engine=engine,
     )
+
+
+def _gpus(container: Mapping[str, Any], name: str) -> int:
+    """GPUs of a pod: its limit. Requests are the same or absent, as for every extended resource; claims add devices."""
+    resources = _get(container, "resources", dict, name)
+    _only(resources, frozenset({"limits", "requests"}), f"{name}.resources")
+    limits = _get(resources, "limits", dict, f"{name}.resources")
+    _only(limits, frozenset({_GPU}), f"{name}.resources.limits")
+    gpus: str = _get(limits, _GPU, str, f"{name}.resources.limits")
+    if re.fullmatch("[1-9][0-9]{0,4}", gpus) is None:
+        raise UnreadableError(Difference(f"{name}.resources.limits.{_GPU}", "a whole number", gpus))
+    requests = resources.get("requests", limits)
+    if requests != limits:
+        raise UnreadableError(Difference(f"{name}.resources.requests", f"the limits, {limits}", repr(requests)))
+    return int(gpus)
 
 
 def _parts(component: Mapping[str, Any], module: str) -> tuple[str, Mapping[str, Any], Mapping[str, Any]]:
@@ -139,6 +157,7 @@ def _pod(component: Mapping[str, Any], pod: Mapping[str, Any], container: Mappin
             raise UnreadableError(
                 Difference(f"{name}.env", f"each of {', '.join(sorted(_ENV))} at most once", variable)
             )
+        _only(entry, frozenset({"name", "value" if variable == "HF_HOME" else "valueFrom"}), f"{name}.env.{variable}")
         env[variable] = entry
     versioned = "runtimeVersionOverride" in component
     return PodReading(
@@ -157,7 +176,10 @@ def _labels(pod: Mapping[str, Any], name: str) -> dict[str, str]:
 
 def _secret(entry: Mapping[str, Any], name: str) -> tuple[str, str]:
     where = f"{name}.env.HF_TOKEN"
-    reference = _get(_get(entry, "valueFrom", dict, where), "secretKeyRef", dict, f"{where}.valueFrom")
+    source = _get(entry, "valueFrom", dict, where)
+    _only(source, frozenset({"secretKeyRef"}), f"{where}.valueFrom")
+    reference = _get(source, "secretKeyRef", dict, f"{where}.valueFrom")
+    _only(reference, frozenset({"name", "key"}), f"{where}.valueFrom.secretKeyRef")
     return _get(reference, "name", str, where), _get(reference, "key", str, where)
 
 
@@ -166,12 +188,15 @@ def _claims(pod: Mapping[str, Any], container: Mapping[str, Any], name: str) -> 
     volumes: dict[str, str] = {}
     for volume in _list(pod, "volumes", name):
         title = _get(volume, "name", str, f"{name}.volumes")
+        _only(volume, frozenset({"name", "persistentVolumeClaim"}), f"{name}.volumes.{title}")
         claim = _get(volume, "persistentVolumeClaim", dict, f"{name}.volumes.{title}")
+        _only(claim, frozenset({"claimName"}), f"{name}.volumes.{title}")
         if title in volumes:
             raise UnreadableError(Difference(f"{name}.volumes", "each name once", title))
         volumes[title] = _get(claim, "claimName", str, f"{name}.volumes.{title}")
     found: dict[str, str] = {}
     for mount in _list(container, "volumeMounts", name):
+        _only(mount, frozenset({"name", "mountPath"}), f"{name}.volumeMounts")
         path, title = (_get(mount, field, str, f"{name}.volumeMounts") for field in ("mountPath", "name"))
         if path in found or path == "/dev/shm" or title not in volumes:  # noqa: S108 - the operator owns that mount
             raise UnreadableError(

@@ -29,6 +29,8 @@ class EngineReading:
     """agg, prefill or decode."""
     transfer: str | None
     """How KV moves, e.g. ``nixl``; absent for a role that moves none."""
+    bootstrap_port: int | None
+    """Where prefill and decode workers meet, if the engine is told."""
     tp: int
     """Attention tensor parallelism inside one data-parallel rank."""
     pp: int

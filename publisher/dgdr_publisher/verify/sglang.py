@@ -43,6 +43,7 @@ def read_engine(arguments: Sequence[str]) -> EngineReading:
         trust_remote_code=options.trust_remote_code,
         mode=mode,
         transfer=options.disaggregation_transfer_backend,
+        bootstrap_port=options.disaggregation_bootstrap_port,
         tp=_share(options.tensor_parallel_size, ranks, "--tensor-parallel-size"),
         pp=options.pipeline_parallel_size,
         attention_dp=ranks,

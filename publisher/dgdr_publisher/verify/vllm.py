@@ -24,6 +24,7 @@ def read_engine(arguments: Sequence[str]) -> EngineReading:
         trust_remote_code=options.trust_remote_code,
         mode=options.disaggregation_mode,
         transfer=_transfer(options.kv_transfer_config, options.disaggregation_mode),
+        bootstrap_port=None,
         tp=options.tensor_parallel_size,
         pp=options.pipeline_parallel_size,
         attention_dp=options.data_parallel_size,

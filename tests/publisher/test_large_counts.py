@@ -1,0 +1,37 @@
+"""A large budget makes pools and counters that 32 bits do not hold: they reach the status of the run as they are."""
+
+from pathlib import Path
+
+import pytest
+from dgdr_api.events import Completed, Counters, EventData, RoundCompleted
+from dgdr_publisher.directory import DirectoryStore
+from dgdr_publisher.publisher import Publisher
+
+from tests.publisher.samples import DISAGG, NOW, numbered, points, resolved, run
+
+
+@pytest.mark.parametrize("count", [2**31, 2**53 - 1])
+def test_counts_of_a_large_search_are_published(tmp_path: Path, count: int) -> None:
+    counters = Counters(scheduled=count, feasible=1, pruned=count - 2, infeasible=1)
+    space = resolved()
+    branch = space.branches[0].model_copy(update={"pool": count})
+    end = {"outcome": "SearchSucceeded", "message": "found", "reserve": (DISAGG.id,), "proven_best": True}
+    said: list[EventData] = [
+        space.model_copy(update={"branches": (branch,)}),
+        points(DISAGG),
+        DISAGG,
+        RoundCompleted(branch=branch.name, round=count, total=count, counters=counters, reserve=(DISAGG.id,)),
+        Completed.model_validate(end | {"counters": counters, "pareto_front": count}),
+    ]
+    of = run()
+    publisher = Publisher(of, DirectoryStore(tmp_path), lambda: NOW)
+
+    for event in numbered(said, of):
+        publisher.handle(event)
+
+    progress = publisher.status.progress
+    assert progress is not None
+    assert [(one.pool, one.rounds.completed, one.rounds.total) for one in progress.branches] == [(count, count, count)]
+    assert (progress.evaluations.scheduled, progress.evaluations.pruned) == (count, count - 2)
+    assert (progress.candidates.pareto_front, progress.candidates.published) == (count, 1)
+    assert progress.summary == f"{count}/{count}"
