@@ -48,10 +48,17 @@ class DirectoryStore:
                     path.unlink(missing_ok=True)
 
     def append_event(self, event: Event) -> None:
-        """Journal an event as one JSON line of ``events.ndjson``."""
+        """Journal an event as one JSON line of ``events.ndjson``; a line that does not fit is taken back."""
         path = self._folder / "events.ndjson"
-        with _translated(path), path.open("ab") as journal:
-            journal.write(event.model_dump_json(by_alias=True, exclude_none=True).encode() + b"\n")
+        rest = memoryview(event.model_dump_json(by_alias=True, exclude_none=True).encode() + b"\n")
+        with _translated(path), path.open("ab", buffering=0) as journal:
+            whole = journal.tell()
+            try:
+                while rest:
+                    rest = rest[journal.write(rest) :]
+            except BaseException:
+                journal.truncate(whole)
+                raise
 
     def write_run(self, run: DynamoGraphDeploymentRun) -> None:
         """Write ``run.yaml``."""

@@ -1,5 +1,6 @@
 """The program as a process: signals at several moments, kill -9, two at once, standard streams that close."""
 
+import json
 import os
 import pty
 import signal
@@ -206,6 +207,26 @@ def test_a_killed_search_is_gone_on_with(dgdr: Dgdr, write: Write, tmp_path: Pat
     fresh = run_of(tmp_path / "fresh")["status"]["candidateRefs"]
     assert run_of(out)["status"]["candidateRefs"] == fresh
     assert not (out / LOCK).exists()
+
+
+def test_a_journal_that_cannot_grow_leaves_whole_lines_and_a_run_that_failed(write: Write, tmp_path: Path) -> None:
+    program = (
+        "import resource\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))\n"
+        "from dgdr_cli.main import main\n"
+        "main()\n"
+    )
+    out = tmp_path / "out"
+    words = [sys.executable, "-c", program, "search", str(write()), "--out", str(out)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+    assert done.returncode == 4
+    assert f"dgdr: {out / 'events.ndjson'}: File too large" in done.stderr
+    status = run_of(out)["status"]
+    assert (status["phase"], status["outcome"]["reason"]) == ("Failed", "SearchFailed")
+    assert "File too large" in status["outcome"]["message"]
+    lines = (out / "events.ndjson").read_text().splitlines(keepends=True)
+    assert [json.loads(line)["seq"] for line in lines] == list(range(1, len(lines) + 1))
+    assert lines[-1].endswith("\n")
 
 
 def test_two_searches_at_once_do_not_mix(dgdr: Dgdr, write: Write, tmp_path: Path) -> None:
