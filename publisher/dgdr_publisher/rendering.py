@@ -108,7 +108,10 @@ def _of_resource(resource: DynamoGraphDeploymentCandidate) -> EvaluatedCandidate
 
 
 def candidate_id(candidate: Candidate) -> str:
-    """First 16 hex digits of the SHA-256 of the candidate's canonical JSON (the document's own rule)."""
+    """An id for a candidate that is read from its resource, which does not carry the one of its run's events.
+
+    The first 16 hex digits of the SHA-256 of its canonical JSON.
+    """
     return sha256_hex(candidate.model_dump(mode="json", by_alias=True), 16)
 
 

@@ -21,9 +21,3 @@ def max_batch(kv_tokens: int, tokens_per_request: int) -> int:
         The largest b with ``b * tokens_per_request <= kv_tokens``, 0 when not even one fits.
     """
     return max(kv_tokens, 0) // tokens_per_request
-
-
-def batches_within(kv_tokens: int, tokens_per_request: int) -> tuple[int, ...]:
-    """The grid's batches that fit, ascending; for the arguments see `max_batch`."""
-    limit = max_batch(kv_tokens, tokens_per_request)
-    return tuple(batch for batch in BATCH_GRID if batch <= limit)

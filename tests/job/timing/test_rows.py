@@ -174,7 +174,7 @@ import sys
 from dgdr_api.shape import Shape
 from dgdr_job.catalog.catalog import Catalog
 from dgdr_job.catalog.identity import PerfIdentity
-from dgdr_job.timing.batches import batches_within
+from dgdr_job.timing.batches import BATCH_GRID, max_batch
 from dgdr_job.timing.rows import agg_rows, decode_rows, is_steady, prefill_rows
 
 catalog = Catalog()
@@ -184,7 +184,7 @@ print(catalog.quantization(identity), catalog.data_provenance(identity), catalog
 for tp in (1, 2):
     shape = Shape(tp=tp)
     kv = catalog.kv(identity, shape, 8192)
-    batches = batches_within(kv.tokens_per_rank, 3300)
+    batches = [b for b in BATCH_GRID if b <= max_batch(kv.tokens_per_rank, 3300)]
     print(prefill_rows(catalog, identity, shape, isl=3000, batches=[1]).latency_ms.tolist())
     print(decode_rows(catalog, identity, shape, isl=3000, osl=300, batches=batches).decode_total_ms.tolist())
     points = [(b, c) for b in batches for c in (8192, 16384) if is_steady(3000, b, c)]
