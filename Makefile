@@ -55,7 +55,7 @@ $(VENV)/.run: $(VENV)/.base
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.base
-	$(INSTALL) -e '.[job,publisher,cli,dev,build]'
+	$(INSTALL) -e '.[job,publisher,operator,cli,dev,build]'
 	@touch $@ $(VENV)/.run
 
 # uv and hatchling come first, themselves from the lock; the build of this project needs no other tool.
