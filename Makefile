@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # Nothing is installed but what the lock names, with its hash.
 INSTALL := $(BIN)/uv pip install --quiet --verify-hashes --compile-bytecode --no-build-isolation -c requirements.lock
 # Our own modules too: where Python may not write bytecode, they would be compiled anew each time (0.3 s).
-COMPILE := $(BIN)/python -m compileall -q api job publisher cli
+COMPILE := $(BIN)/python -m compileall -q api kube job publisher operator cli
 INPUTS := pyproject.toml requirements.lock
 
 .PHONY: demo test check format bench picture lock crds clean
@@ -58,7 +58,7 @@ $(VENV)/.run: $(VENV)/.base
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.base
-	$(INSTALL) -e '.[job,publisher,cli,dev,build]'
+	$(INSTALL) -e '.[job,publisher,operator,cli,dev,build]'
 	@$(COMPILE)
 	@touch $@ $(VENV)/.run
 

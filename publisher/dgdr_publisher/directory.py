@@ -64,9 +64,10 @@ class DirectoryStore:
         """Write ``run.yaml``."""
         self._write("run.yaml", yaml_text(wire(run)).encode())
 
-    def write_candidate(self, candidate: DynamoGraphDeploymentCandidate) -> None:
-        """Write ``candidates/<name>.yaml``."""
-        self._write(f"{CANDIDATES}/{candidate.metadata.name}.yaml", yaml_text(wire(candidate)).encode())
+    def write_candidates(self, candidates: Sequence[DynamoGraphDeploymentCandidate]) -> None:
+        """Write ``candidates/<name>.yaml`` of each."""
+        for candidate in candidates:
+            self._write(f"{CANDIDATES}/{candidate.metadata.name}.yaml", yaml_text(wire(candidate)).encode())
 
     def remove_candidate(self, name: str) -> None:
         """Remove ``candidates/<name>.yaml``."""

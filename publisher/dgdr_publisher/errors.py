@@ -10,7 +10,11 @@
     ├── DocumentError               a document that is no candidate
     ├── EventError                  an event that cannot follow the ones before
     │   └── SequenceGapError        the sequence number that is expected instead
+    ├── ReportError                 a report that is not there, or not whole
+    ├── MalformedLineError          a line of events that is none: which line, which field
     └── StoreError                  a place that cannot take what is to be published
+        ├── BusyError               it may take it later
+        └── RefusedError            it will not take it, however often it is asked
 """
 
 from collections.abc import Sequence
@@ -77,3 +81,38 @@ class SequenceGapError(EventError):
 
 class StoreError(PublisherError):
     """A place that cannot take what is to be published."""
+
+
+class BusyError(StoreError):
+    """A place that may take it later: try again.
+
+    Attributes:
+        retry_after_s: seconds that it asks to wait; None: it does not say.
+        conflict: whether somebody else wrote in between.
+    """
+
+    def __init__(self, message: str, retry_after_s: float | None = None, *, conflict: bool = False) -> None:
+        self.retry_after_s, self.conflict = retry_after_s, conflict
+        super().__init__(message)
+
+
+class RefusedError(StoreError):
+    """A place that will not take it, however often it is asked."""
+
+
+class ReportError(PublisherError):
+    """A report that is not there, or not whole."""
+
+
+class MalformedLineError(PublisherError):
+    """A line that is no event.
+
+    Attributes:
+        line: its number in the request, from 1.
+        field: the field that is wrong, e.g. ``data.counters.feasible``; empty: the whole line.
+        problem: what is wrong with it.
+    """
+
+    def __init__(self, line: int, field: str, problem: str) -> None:
+        self.line, self.field, self.problem = line, field, problem
+        super().__init__(f"line {line}: {field or 'the line'}: {problem}")

@@ -32,6 +32,18 @@ def point_columns(batches: Sequence[Evaluations], publication: Mapping[str, str]
     return columns
 
 
+def taken(batch: Evaluations, indices: Sequence[int]) -> Evaluations:
+    """A batch of these points of another, in the order given."""
+    columns = {name: getattr(batch, name) for name in ("id", "status", "reason", "detail", "used_gpus", "summary")}
+    picked = {name: tuple(column[index] for index in indices) for name, column in columns.items()}
+    groups = {"metrics": batch.metrics, "objectives": batch.objectives}
+    values = {
+        group: {name: tuple(column[index] for index in indices) for name, column in named.items()}
+        for group, named in groups.items()
+    }
+    return batch.model_copy(update=picked | values)
+
+
 def parquet_bytes(batches: Sequence[Evaluations], publication: Mapping[str, str]) -> bytes:
     """The points as a Parquet file. Equal points are equal bytes.
 

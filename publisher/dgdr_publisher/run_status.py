@@ -3,7 +3,7 @@
 Each function takes a status and what happened, and returns the next status. Pure; the time is passed in.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 
 from dgdr_api import reasons
@@ -67,9 +67,7 @@ def after_round(status: RunStatus, data: RoundCompleted, best: EvaluatedCandidat
     """A round ended: rounds, counters, the best so far."""
     progress = _progress(status)
     branches = tuple(
-        branch
-        if branch.name != data.branch
-        else branch.model_copy(update={"rounds": Rounds(completed=data.round, total=data.total)})
+        branch if branch.name != data.branch else branch.model_copy(update={"rounds": _rounds(branch.rounds, data)})
         for branch in progress.branches
     )
     progress = _counted(progress.model_copy(update={"branches": branches}), data.counters)
@@ -100,11 +98,37 @@ def after_publication(
     return _with(found, now, _published(selection))
 
 
+def with_shown(status: RunStatus, shown: RunStatus) -> RunStatus:
+    """A status with what another one says of candidates that stay as they are."""
+    counts = None if shown.progress is None else shown.progress.candidates
+    published = [one for one in shown.conditions if one.type == reasons.PUBLISHED]
+    others = [one for one in status.conditions if one.type != reasons.PUBLISHED]
+    progress = _progress(status)
+    renderers = {(bound.backend, bound.sku): bound.renderer for bound in shown.versions}
+    return status.model_copy(
+        update={
+            "progress": progress if counts is None else progress.model_copy(update={"candidates": counts}),
+            "candidate_refs": shown.candidate_refs,
+            "provenance": shown.provenance or status.provenance,
+            "versions": tuple(
+                bound.model_copy(update={"renderer": renderers.get((bound.backend, bound.sku))})
+                for bound in status.versions
+            ),
+            "conditions": _in_order([*others, *published]),
+        }
+    )
+
+
 def counted(status: RunStatus, counters: Counters, pareto_front: int, *, proven_best: bool) -> Progress:
     """The progress with the final counters of the search."""
     progress = _counted(_progress(status), counters)
     counts = progress.candidates.model_copy(update={"pareto_front": pareto_front})
     return progress.model_copy(update={"candidates": counts, "proven_best": proven_best})
+
+
+def done_points(counters: Counters) -> int:
+    """Points of which the search knows what becomes of them."""
+    return max(counters.scheduled - counters.remaining - counters.running, 0)
 
 
 def after_end(status: RunStatus, outcome: RunOutcome) -> RunStatus:
@@ -133,8 +157,13 @@ def _with(status: RunStatus, now: str, *said: tuple[Reason, str]) -> RunStatus:
     by_type: dict[str, Condition] = {one.type: one for one in status.conditions}
     for reason, message in said:
         by_type[reason.type] = condition(reason, message, now=now, previous=status.conditions)
+    return status.model_copy(update={"conditions": _in_order(by_type.values())})
+
+
+def _in_order(conditions: Iterable[Condition]) -> tuple[Condition, ...]:
+    by_type = {one.type: one for one in conditions}
     order = (reasons.SUPPORTED, reasons.VERSION_BOUND, reasons.PUBLISHED, reasons.COMPLETED)
-    return status.model_copy(update={"conditions": tuple(by_type[kind] for kind in order if kind in by_type)})
+    return tuple(by_type[kind] for kind in order if kind in by_type)
 
 
 def _supported(coverage: Sequence[TupleCoverage]) -> tuple[Reason, str]:
@@ -191,9 +220,15 @@ def _counted(progress: Progress, counters: Counters) -> Progress:
     """Counters of what is done never go backwards, also when a new attempt counts anew."""
     old = progress.evaluations
     kept = {name: max(getattr(old, name), getattr(counters, name)) for name in _NEVER_BACK}
+    if done_points(old) > done_points(counters):
+        kept |= {name: getattr(old, name) for name in ("scheduled", "running", "remaining")}
     counters = counters.model_copy(update=kept)
-    done = counters.scheduled - counters.remaining - counters.running
-    return progress.model_copy(update={"evaluations": counters, "summary": f"{max(done, 0)}/{counters.scheduled}"})
+    summary = f"{done_points(counters)}/{counters.scheduled}"
+    return progress.model_copy(update={"evaluations": counters, "summary": summary})
+
+
+def _rounds(known: Rounds, data: RoundCompleted) -> Rounds:
+    return Rounds(completed=max(known.completed, data.round), total=max(known.total, data.total))
 
 
 def _provenance(known: Provenance | None, selection: Selection) -> Provenance:

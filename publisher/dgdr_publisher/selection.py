@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from dgdr_api.candidate import EvaluatedCandidate
 from dgdr_api.errors import NameTooLong
@@ -36,46 +36,11 @@ class Selection:
     """Ids of points that are the same candidate as one before."""
 
 
-def select(
-    reserve: Iterable[str],
-    candidates: Mapping[str, EvaluatedCandidate],
-    *,
-    spec: SearchSpec,
-    request_name: str,
-    namespace: str,
-    limit: int,
-) -> Selection:
-    """Render the reserve in its order until ``limit`` candidates are found.
+class Choose(Protocol):
+    """Renders one candidate; ``choose`` below, or one that remembers."""
 
-    Args:
-        reserve: ids, best first.
-        candidates: what the events carried, by id.
-        spec: the run's spec.
-        request_name: names the deployments.
-        namespace: where they would be created.
-        limit: candidates wanted.
-    """
-    chosen: dict[tuple[str, str], Chosen] = {}
-    unrenderable: dict[str, str] = {}
-    repeated: list[str] = []
-    for point in reserve:
-        if len(chosen) == limit:
-            break
-        evaluated = candidates.get(point)
-        if evaluated is None:
-            unrenderable[point] = "the search named it but sent no candidate"
-            continue
-        try:
-            found = choose(evaluated, spec, request_name, namespace)
-        except RenderError as error:
-            unrenderable[point] = str(error)
-            continue
-        key = (found.dgd_spec_hash, found.point_hash)
-        if key in chosen:
-            repeated.append(point)
-        else:
-            chosen[key] = found
-    return Selection(tuple(chosen.values()), unrenderable, tuple(repeated))
+    def __call__(self, evaluated: EvaluatedCandidate, spec: SearchSpec, request_name: str, namespace: str) -> Chosen:
+        """Render it; raises RenderError."""
 
 
 def choose(evaluated: EvaluatedCandidate, spec: SearchSpec, request_name: str, namespace: str) -> Chosen:
@@ -101,3 +66,47 @@ def choose(evaluated: EvaluatedCandidate, spec: SearchSpec, request_name: str, n
         point_hash=point,
         dgd_spec_hash=dgd_spec_hash(candidate_spec),
     )
+
+
+def select(
+    reserve: Iterable[str],
+    candidates: Mapping[str, EvaluatedCandidate],
+    *,
+    spec: SearchSpec,
+    request_name: str,
+    namespace: str,
+    limit: int,
+    choose: Choose = choose,
+) -> Selection:
+    """Render the reserve in its order until ``limit`` candidates are found.
+
+    Args:
+        reserve: ids, best first.
+        candidates: what the events carried, by id.
+        spec: the run's spec.
+        request_name: names the deployments.
+        namespace: where they would be created.
+        limit: candidates wanted.
+        choose: renders one candidate.
+    """
+    chosen: dict[tuple[str, str], Chosen] = {}
+    unrenderable: dict[str, str] = {}
+    repeated: list[str] = []
+    for point in reserve:
+        if len(chosen) == limit:
+            break
+        evaluated = candidates.get(point)
+        if evaluated is None:
+            unrenderable[point] = "the search named it but sent no candidate"
+            continue
+        try:
+            found = choose(evaluated, spec, request_name, namespace)
+        except RenderError as error:
+            unrenderable[point] = str(error)
+            continue
+        key = (found.dgd_spec_hash, found.point_hash)
+        if key in chosen:
+            repeated.append(point)
+        else:
+            chosen[key] = found
+    return Selection(tuple(chosen.values()), unrenderable, tuple(repeated))

@@ -1,4 +1,4 @@
-"""Where a publisher puts what it publishes: a folder now, a cluster later. The publisher knows only this Protocol."""
+"""Where a publisher puts what it publishes: a folder or a cluster. The publisher knows only this Protocol."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
@@ -17,8 +17,8 @@ class Store(Protocol):
     def write_run(self, run: DynamoGraphDeploymentRun) -> None:
         """Write the run with its status."""
 
-    def write_candidate(self, candidate: DynamoGraphDeploymentCandidate) -> None:
-        """Write a candidate with its status."""
+    def write_candidates(self, candidates: Sequence[DynamoGraphDeploymentCandidate]) -> None:
+        """Write candidates with their status; after the call they may be named."""
 
     def remove_candidate(self, name: str) -> None:
         """Remove a candidate that is no longer published."""

@@ -46,9 +46,10 @@ class Memory:
         self.calls.append("run")
         self.runs.append(run)
 
-    def write_candidate(self, candidate: DynamoGraphDeploymentCandidate) -> None:
-        self.calls.append("candidate")
-        self.candidates[candidate.metadata.name] = candidate
+    def write_candidates(self, candidates: Sequence[DynamoGraphDeploymentCandidate]) -> None:
+        for candidate in candidates:
+            self.calls.append("candidate")
+            self.candidates[candidate.metadata.name] = candidate
 
     def remove_candidate(self, name: str) -> None:
         self.calls.append("remove")

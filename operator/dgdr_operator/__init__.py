@@ -1,0 +1,1 @@
+"""The operator: requests to runs to Jobs, level-based and pure."""

@@ -1,0 +1,83 @@
+"""The border of the engine: what it says in the pipe, and how its faults become words."""
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dgdr_api.base import wire
+from dgdr_api.events import Counters, Event, RoundCompleted
+from dgdr_job.main import child
+from dgdr_job.main.child import Emitter, search
+from pydantic import TypeAdapter
+
+from tests.job.search.runs import run
+
+EVENT: TypeAdapter[Event] = TypeAdapter(Event)
+ENVELOPE = {"attempt": "a", "runUid": "u", "time": "2026-01-02T03:04:05Z"}
+
+
+def told(path: Path) -> tuple[int, list[tuple[str, Any]]]:
+    pipe = io.BytesIO()
+    code = search(path, Emitter(pipe))
+    lines = [line.partition(b" ") for line in pipe.getvalue().splitlines()]
+    return code, [(kind.decode(), json.loads(data)) for kind, _, data in lines]
+
+
+def run_file(folder: Path, content: object) -> Path:
+    path = folder / "run.json"
+    path.write_text(content if isinstance(content, str) else json.dumps(content))
+    return path
+
+
+def test_a_search_is_lines_that_become_events(tmp_path: Path) -> None:
+    code, lines = told(run_file(tmp_path, wire(run(search={"topologies": ["agg"]}))))
+    assert code == 0
+    assert (lines[0][0], lines[-1][0]) == ("search.resolved", "search.completed")
+    for seq, (kind, data) in enumerate(lines, start=1):
+        EVENT.validate_python({**ENVELOPE, "seq": seq, "type": kind, "data": data})
+
+
+def test_a_whole_run_is_read_as_well_as_its_spec(tmp_path: Path) -> None:
+    spec = wire(run(search={"topologies": ["agg"]}))
+    whole = {"apiVersion": "sweeper.dgdr.dev/v1beta2", "kind": "DynamoGraphDeploymentRun", "spec": spec}
+    assert child.read_spec(run_file(tmp_path, whole)) == child.read_spec(run_file(tmp_path, spec))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", "is no JSON"),
+        ("[]", "run.json: Input should be an object"),
+        ({**wire(run()), "backends": ["tgi"]}, "backends.0: "),
+        (wire(run(search={"parameters": {"sweep": {"seeds": 1}}})), "search.parameters.sweep.seeds: is no key"),
+        (wire(run(runtime={"image": "nvcr.io/nvidia/ai-dynamo/vllm-runtime:9.9.9"})), "9.9.9"),
+    ],
+)
+def test_a_bad_input_is_named(tmp_path: Path, content: object, message: str) -> None:
+    code, lines = told(run_file(tmp_path, content))
+    assert code == 4
+    ((kind, data),) = lines
+    assert (kind, data["reason"]) == ("search.failed", "InvalidSpec")
+    assert message in data["message"]
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    code, lines = told(tmp_path / "absent.json")
+    assert (code, lines[0][1]["message"]) == (4, f"{tmp_path / 'absent.json'}: No such file or directory")
+
+
+def test_a_fault_of_the_engine_is_an_event_with_the_counters_of_the_last_round(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def crash(spec: object, emit: Emitter) -> None:
+        emit(RoundCompleted(branch="b", round=1, total=1, counters=Counters(feasible=7), reserve=()))
+        raise KeyError("x" * 600)
+
+    monkeypatch.setattr(child, "sweep", crash)
+    code, lines = told(run_file(tmp_path, wire(run())))
+    assert code == 4
+    kind, data = lines[-1]
+    assert (kind, data["reason"], data["counters"]["feasible"]) == ("search.failed", "KeyError", 7)
+    assert len(data["message"]) == 500
