@@ -144,6 +144,8 @@ def _standing(facts: RunFacts) -> Completion:
     if progress is None or not progress.branches:
         return Completion(reasons.PREFLIGHT, "finding out what can be evaluated")
     counters = progress.evaluations
+    waits = facts.pod.message if facts.pod is not None and not facts.pod.running else ""
+    words = "; ".join(text for text in (progress.summary, waits) if text)
     if counters.remaining == 0 and counters.running == 0 and counters.scheduled > 0:
-        return Completion(reasons.PUBLISHING, progress.summary)
-    return Completion(reasons.EVALUATING_CANDIDATES, progress.summary)
+        return Completion(reasons.PUBLISHING, words)
+    return Completion(reasons.EVALUATING_CANDIDATES, words)

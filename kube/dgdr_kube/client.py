@@ -5,6 +5,7 @@ discovery, so this module gives the generated transport the path and reads the b
 """
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,8 @@ _JSON = "application/json"
 _LIST_ATTEMPTS = 3
 _FIRST_ERROR = 400
 _GONE = 410
+_NOT_IN_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+"""What YAML takes only escaped; JSON allows it as it is."""
 
 
 class KubeClient:
@@ -140,7 +143,7 @@ class KubeClient:
             path,
             query_params=list((query or {}).items()),
             header_params={"Accept": _JSON, "Content-Type": content_type},
-            body=body,
+            body=_yaml(body) if content_type == _APPLY else body,
             auth_settings=["BearerToken"],
         )
         try:
@@ -149,7 +152,7 @@ class KubeClient:
         except (urllib3.exceptions.HTTPError, OSError) as error:
             raise Retryable(asked, f"no answer: {error}") from error
         if answer.status >= _FIRST_ERROR:
-            raise error_of(asked, answer.status, text)
+            raise error_of(asked, answer.status, text, retry_after=answer.headers.get("Retry-After"))
         return _object(asked, text)
 
 
@@ -172,6 +175,12 @@ def configuration(kubeconfig: Path | None = None) -> Configuration:
 
 def _path(resource: Resource, value: Object, subresource: str | None = None) -> str:
     return resource.path(value["metadata"]["namespace"], value["metadata"]["name"], subresource)
+
+
+def _yaml(value: object) -> bytes:
+    """JSON that is YAML too: YAML knows no surrogate pairs, so characters beyond U+FFFF stay as they are."""
+    text = json.dumps(value, ensure_ascii=False)
+    return _NOT_IN_YAML.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode()
 
 
 def _object(asked: str, text: str) -> dict[str, Any]:

@@ -21,7 +21,9 @@ from http import HTTPStatus
 class KubeError(Exception):
     """The API server did not do what it was asked."""
 
-    def __init__(self, asked: str, message: str, *, status: int = 0, reason: str = "") -> None:
+    def __init__(
+        self, asked: str, message: str, *, status: int = 0, reason: str = "", retry_after_s: float | None = None
+    ) -> None:
         self.asked = asked
         """Verb and path."""
         self.message = message
@@ -30,6 +32,8 @@ class KubeError(Exception):
         """HTTP status; 0 when there was no answer."""
         self.reason = reason
         """Reason of the server's Status object, e.g. AlreadyExists."""
+        self.retry_after_s = retry_after_s
+        """Seconds that the server asks to wait; None: it does not say."""
         super().__init__(f"{asked}: {f'{status} ' if status else ''}{message}")
 
 
@@ -84,18 +88,20 @@ _KINDS: dict[int, type[KubeError]] = {
 """By status; every other 4xx, and a 500 that repeats, means that the object is wrong."""
 
 
-def error_of(asked: str, status: int, body: str) -> KubeError:
+def error_of(asked: str, status: int, body: str, *, retry_after: str | None = None) -> KubeError:
     """Return the error that an answer of the API server means.
 
     Args:
         asked: verb and path of the request.
         status: HTTP status, at least 400.
         body: a Status object as JSON, or whatever a proxy in front of the server says.
+        retry_after: the header Retry-After; only a number of seconds is understood.
     """
     answer = _status_object(body)
     reason = str(answer.get("reason", ""))
     message = str(answer.get("message", "")) or body.strip()[:500] or HTTPStatus(status).phrase
-    return _kind(status, reason, message, answer)(asked, message, status=status, reason=reason)
+    wait_s = float(retry_after) if retry_after is not None and retry_after.strip().isdecimal() else None
+    return _kind(status, reason, message, answer)(asked, message, status=status, reason=reason, retry_after_s=wait_s)
 
 
 def _kind(status: int, reason: str, message: str, answer: dict[str, object]) -> type[KubeError]:

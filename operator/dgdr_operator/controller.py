@@ -14,7 +14,7 @@ from dgdr_operator.gather import KINDS, concerns_us, request_key, snapshot_of, w
 from dgdr_operator.job_facts import is_finished
 from dgdr_operator.kinds import JOB, REQUEST, RUN, is_deleted
 from dgdr_operator.metrics import Metrics
-from dgdr_operator.plan import Apply, ApplyStatus, Create, Delete, Plan
+from dgdr_operator.plan import Apply, ApplyStatus, Create, Delete, Emit, Plan, Step
 from dgdr_operator.queue import Key, WorkQueue
 from dgdr_operator.reconcile import reconcile
 from dgdr_operator.settings import Settings
@@ -87,7 +87,7 @@ class Controller:
             self._failed(key, failed)
         except KubeError as error:
             self._metrics.failed(error)
-            logger.warning("%s; again in %g s", error, self._queue.retry(key), extra=_ids(key))
+            logger.warning("%s; again in %g s", error, self._retry(key, error), extra=_ids(key))
         except MALFORMED:
             logger.exception("an object is not of its form; again in %g s", self._queue.retry(key), extra=_ids(key))
         else:
@@ -150,8 +150,20 @@ class Controller:
             if self._refusals.get(step.owner_uid) != refusal:
                 self._refusals[step.owner_uid] = refusal
                 self._queue.add(key)  # at once, to say so; the same words again wait for their back-off
+        if isinstance(error, FieldConflict):
+            self._report(step, error)
         level = logging.ERROR if isinstance(error, FieldConflict) else logging.INFO
-        logger.log(level, "%s; again in %g s", error, self._queue.retry(key), extra=_ids(key, step))
+        logger.log(level, "%s; again in %g s", error, self._retry(key, error), extra=_ids(key, step))
+
+    def _retry(self, key: Key, error: KubeError) -> float:
+        return self._queue.retry(key, error.retry_after_s or 0.0)
+
+    def _report(self, step: Step, error: FieldConflict) -> None:
+        """Say to whoever looks at the object that another writer holds a field of ours."""
+        if isinstance(step, ApplyStatus):
+            about = self._store.get(step.resource, step.value["metadata"]["namespace"], step.value["metadata"]["name"])
+            if about is not None:
+                self._executor.do(Plan((Emit(about, "Warning", "FieldConflict", error.message),)), self._now())
 
     def _read_again(self, step: ApplyStatus | Delete) -> None:
         known = self._store.get(step.resource, step.value["metadata"]["namespace"], step.value["metadata"]["name"])
@@ -178,7 +190,7 @@ class Controller:
                 self._queue.add(key)
 
 
-def _ids(key: Key, step: object = None) -> dict[str, str]:
+def _ids(key: Key, step: Step | None = None) -> dict[str, str]:
     """Return what a log line says about what it concerns."""
     ids = {"namespace": key[0], "request": key[1]}
     if isinstance(step, Create | Apply | ApplyStatus | Delete) and step.resource in (RUN, JOB):

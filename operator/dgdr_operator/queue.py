@@ -42,12 +42,13 @@ class WorkQueue:
             heapq.heappush(self._later, (self._clock() + delay_s, next(self._numbers), key))
             self._changed.notify()
 
-    def retry(self, key: Key) -> float:
+    def retry(self, key: Key, at_least_s: float = 0.0) -> float:
         """Have a key worked on again after a failure; return the delay, which doubles from failure to failure."""
         with self._changed:
             failures = self._failures.get(key, 0)
             self._failures[key] = failures + 1
             delay_s = min(FIRST_DELAY_S * float(2 ** min(failures, 16)), LONGEST_DELAY_S)
+            delay_s = max(delay_s, at_least_s)
             heapq.heappush(self._later, (self._clock() + delay_s, next(self._numbers), key))
             self._changed.notify()
             return delay_s

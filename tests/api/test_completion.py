@@ -69,5 +69,7 @@ def test_finding_14429_the_clusters_own_words_are_shown() -> None:
     assert completion(RunFacts(job=ACTIVE, pod=REJECTED)).message == REJECTED.message
     assert "exit code 4" in completion(RunFacts(job=EXIT_4)).message
     assert completion(RunFacts(job=ACTIVE, pod=PodFacts(message="quota"))).message == "quota"
+    lost = RunFacts(progress=progress(scheduled=340, remaining=220), job=ACTIVE, pod=PodFacts(message="0/3 nodes"))
+    assert completion(lost).message == "120/340; 0/3 nodes"
     assert completion(RunFacts(waiting="position 2 of 5")).message == "position 2 of 5"
     assert completion(RunFacts(job=COMPLETE)).message == "the Job is complete, but the search reported no outcome"

@@ -93,6 +93,14 @@ def test_apply_deletes_what_is_left_out_and_never_takes_a_field(
     assert other.apply(CONFIG_MAP, config_map(namespace, c="2"))["data"] == {"a": "1", "c": "2"}
 
 
+@pytest.mark.parametrize(
+    "text", ["a\u00e9\u4e2d\U0001f600", "\x07\x1b[31m", "\x7f\x85\x9f\u2028\ufeff\uffff", "\\ud83d \"'\\"]
+)
+def test_apply_keeps_every_character(kube: KubeClient, namespace: str, text: str) -> None:
+    assert kube.apply(CONFIG_MAP, config_map(namespace, a=text))["data"] == {"a": text}
+    assert kube.get(CONFIG_MAP, namespace, config_map(namespace)["metadata"]["name"])["data"] == {"a": text}
+
+
 def test_replace_is_refused_on_an_old_version(kube: KubeClient, namespace: str) -> None:
     made = kube.create(CONFIG_MAP, config_map(namespace, k="1"))
     kube.replace(CONFIG_MAP, made | {"data": {"k": "2"}})

@@ -61,3 +61,10 @@ def test_the_words_of_the_server_are_kept() -> None:
 @pytest.mark.parametrize("body", ["", "[]", "null", '{"kind": "Status"}', '{"kind": "Status", "details": 1}'])
 def test_an_answer_of_another_form_is_an_error_too(body: str) -> None:
     assert isinstance(error_of("GET /x", 409, body), Stale)
+
+
+@pytest.mark.parametrize(("header", "seconds"), [("7", 7.0), (None, None), ("Fri, 31 Dec 1999 23:59:59 GMT", None)])
+def test_the_server_may_ask_to_wait(header: str | None, seconds: float | None) -> None:
+    found = error_of("POST /x", 429, answer("too many requests", "TooManyRequests"), retry_after=header)
+
+    assert found.retry_after_s == seconds

@@ -408,6 +408,23 @@ def test_a_run_that_the_api_server_refuses_is_no_loop() -> None:
     assert "spec.x: Too long" in accepted[2]
 
 
+def test_a_field_that_another_writer_holds_is_reported_and_not_taken(world: World) -> None:
+    run = world.run()
+    stolen = {name: run[name] for name in ("apiVersion", "kind", "metadata")} | {"status": {"completionTime": NOW}}
+    meta = run["metadata"]
+    thief = MemoryKube("somebody-else", world.kube)
+    thief.apply_status(RUN, stolen, uid=meta["uid"], resource_version=meta["resourceVersion"])
+    world.now = "2026-01-03T00:00:00Z"
+    world.end()
+    world.settle()
+
+    said = [event["message"] for event in world.all(EVENT) if event["reason"] == "FieldConflict"]
+    assert len(said) == 1
+    assert "somebody-else" in said[0]
+    assert world.run()["status"]["completionTime"] == NOW
+    assert world.completed()[0] == "False"
+
+
 def test_limits_let_searches_wait_in_order() -> None:
     world = World(searches_per_namespace=1)
     for name in ("a", "b", "c"):

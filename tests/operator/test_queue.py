@@ -40,6 +40,7 @@ def test_back_off_doubles_up_to_a_bound_and_is_forgotten() -> None:
     assert delays[:3] == [FIRST_DELAY_S, FIRST_DELAY_S * 2, FIRST_DELAY_S * 4]
     assert delays[-1] == LONGEST_DELAY_S
     assert queue.retry(B) == FIRST_DELAY_S
+    assert queue.retry(B, at_least_s=7) == 7
     queue.forget(A)
     assert queue.retry(A) == FIRST_DELAY_S
 

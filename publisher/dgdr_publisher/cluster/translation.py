@@ -22,7 +22,7 @@ def translated() -> Iterator[None]:
     try:
         yield
     except Retryable as error:
-        raise BusyError(str(error)) from error
+        raise BusyError(str(error), error.retry_after_s) from error
     except FieldConflict as error:
         raise RefusedError(f"another writer owns a field of ours: {error}") from error
     except (Stale, AlreadyExists, NotFound) as error:
