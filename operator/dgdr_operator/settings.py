@@ -31,7 +31,7 @@ class JobSettings:
     """ClusterRole that a run's service account is bound to, in the run's namespace."""
     image_pull_policy: str = "IfNotPresent"
     image_pull_secrets: tuple[str, ...] = ()
-    sweeper_resources: Mapping[str, Any] = field(default_factory=lambda: _default_resources("2", "2Gi", "4Gi"))
+    sweeper_resources: Mapping[str, Any] = field(default_factory=lambda: _default_resources("1", "2Gi", "4Gi"))
     publisher_resources: Mapping[str, Any] = field(default_factory=lambda: _default_resources("100m", "256Mi", "512Mi"))
     workspace_medium: str = ""
     """``Memory``, or empty for the node's disk."""
