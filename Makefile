@@ -10,7 +10,7 @@ INSTALL := $(BIN)/uv pip install --quiet --verify-hashes --compile-bytecode --no
 COMPILE := $(BIN)/python -m compileall -q api kube job publisher operator cli
 INPUTS := pyproject.toml requirements.lock
 
-.PHONY: demo test check format bench picture lock crds clean
+.PHONY: demo test test-cluster demo-cluster check format bench picture lock crds clean
 .DELETE_ON_ERROR:
 
 ## The main job on real data: the best ways to serve Qwen3-32B on 16 H200 GPUs, in out/.
@@ -19,7 +19,15 @@ demo: $(VENV)/.run
 
 ## All tests. A real API server is built and started for some of them (once, about five minutes).
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest $(PYTEST)
+	$(BIN)/python -m pytest --ignore=tests/cluster $(PYTEST)
+
+## The tests on a real cluster: one node, started here as root; or your own: KUBECONFIG=… and DGDR_TEST_IMAGES=….
+test-cluster: $(VENV)/.dev
+	$(BIN)/python -m pytest tests/cluster $(PYTEST)
+
+## The walk from a request to a promoted deployment on a real cluster, command by command.
+demo-cluster: $(VENV)/.dev
+	$(BIN)/python -m tests.cluster.walk
 
 ## What CI checks beside the tests: style, types, import rules, generated files, the lock.
 check: $(VENV)/.dev

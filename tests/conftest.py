@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-pytest_plugins = ["tests.controlplane.fixture"]
+pytest_plugins = ["tests.controlplane.fixture", "tests.controlplane.node.fixture"]
 
 ROOT = Path(__file__).parent.parent
 

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from dgdr_cli import catalog, coverage, render, schema, search, space, verify
+from dgdr_cli.cluster import commands
 
 app = typer.Typer(
     name="dgdr",
@@ -22,6 +23,7 @@ app.command("render")(render.render)
 app.command("verify")(verify.verify)
 app.command("catalog")(catalog.catalog)
 app.command("schema")(schema.schema)
+commands.add_to(app)
 
 
 def _version(wanted: bool) -> None:  # noqa: FBT001 - the form of a typer callback

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dgdr_cli.exits import WRONG_INPUT, fail
+from dgdr_cli.plain_text import plain_data
 
 
 class Format(enum.StrEnum):
@@ -68,11 +69,11 @@ def named(path: Path) -> str:
 def write_data(data: Any, output: Format) -> None:  # noqa: ANN401 - any JSON value
     """Print a value as JSON or YAML to standard output."""
     if output is Format.JSON:
-        sys.stdout.write(json.dumps(data, indent=2, ensure_ascii=False) + "\n")
+        sys.stdout.write(plain_data(json.dumps(data, indent=2, ensure_ascii=False)) + "\n")
         return
     from dgdr_publisher.yaml_text import yaml_text
 
-    sys.stdout.write(yaml_text(data))
+    sys.stdout.write(plain_data(yaml_text(data)))
 
 
 def _read(path: Path, most: int) -> bytes:

@@ -9,6 +9,7 @@ from typing import NoReturn
 import typer
 
 from dgdr_cli import signals
+from dgdr_cli.plain_text import plain
 
 OK = 0
 WRONG_INPUT = 2
@@ -24,8 +25,13 @@ TRACEBACK_SWITCH = "DGDR_TRACEBACK"
 
 def fail(code: int, message: str) -> NoReturn:
     """Print a message to stderr and end with this code."""
-    sys.stderr.write(f"dgdr: {message}\n")
+    note(message)
     raise typer.Exit(code)
+
+
+def note(message: str) -> None:
+    """Print a message to stderr; nothing in it, whoever wrote it, moves the cursor."""
+    sys.stderr.write(f"dgdr: {plain(message)}\n")
 
 
 @contextmanager
@@ -49,7 +55,7 @@ def border() -> Iterator[None]:
 
 def _verdict(error: Exception) -> tuple[int, str] | None:
     """Exit code and message of an error that a room knows."""
-    for room in (_contract, _publisher, _engine, _system):
+    for room in (_contract, _publisher, _cluster, _engine, _system):
         found = room(error)
         if found:
             return found
@@ -81,6 +87,16 @@ def _publisher(error: Exception) -> tuple[int, str] | None:
             return FAILED, str(error)
         case _:
             return None
+
+
+def _cluster(error: Exception) -> tuple[int, str] | None:
+    from dgdr_kube.errors import KubeError
+
+    if not isinstance(error, KubeError):
+        return None
+    from dgdr_cli.cluster.errors import verdict
+
+    return verdict(error)
 
 
 def _engine(error: Exception) -> tuple[int, str] | None:

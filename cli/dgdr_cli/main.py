@@ -6,11 +6,21 @@ Nothing else is imported at the top: who interrupts while modules are loaded get
 import sys
 from typing import Any
 
-from dgdr_cli import signals, streams
+from dgdr_cli import program, signals, streams
 
 
 def main() -> None:
     """Run the command line of this process, and end it."""
+    _run()
+
+
+def kubectl_main() -> None:
+    """The same program as kubectl's plugin: it says `kubectl dgdr` where it speaks of itself."""
+    program.call(program.KUBECTL_DGDR)
+    _run()
+
+
+def _run() -> None:
     code: Any = 0
     signals.listen()
     try:
@@ -18,7 +28,7 @@ def main() -> None:
         with signals.noticed():
             from dgdr_cli.app import app
 
-            app()
+            app(prog_name=program.called())
     except SystemExit as end:
         code = end.code
     except KeyboardInterrupt:

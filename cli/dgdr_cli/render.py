@@ -1,6 +1,5 @@
 """`dgdr render`: one candidate as a DynamoGraphDeployment."""
 
-import re
 from pathlib import Path
 from typing import Annotated
 
@@ -8,6 +7,7 @@ import typer
 
 from dgdr_cli.documents import Format, about, read_mapping, write_data
 from dgdr_cli.exits import WRONG_INPUT, border, fail
+from dgdr_cli.names import check_label
 
 
 def render(
@@ -32,7 +32,7 @@ def render(
         from dgdr_cli.requests import admitted
 
         if dgd_name is not None:
-            _check_label(dgd_name)
+            check_label("--dgd-name", dgd_name)
         asked = admitted(request)
         meta = asked.request.metadata
         if dgd_name is not None:
@@ -58,18 +58,6 @@ def render(
             [("parameter", False), ("value", False), ("destination or reason", False)],
             [[row["parameter"], str(row["value"]), row.get("destination") or row["reason"]] for row in rows],
             console(),
-        )
-
-
-def _check_label(name: str) -> None:
-    from dgdr_api.identity import MAX_LABEL
-    from dgdr_api.metadata import DNS_LABEL
-
-    if len(name) > MAX_LABEL or re.fullmatch(DNS_LABEL, name) is None:
-        fail(
-            WRONG_INPUT,
-            f"--dgd-name {name!r}: must be a DNS label: lower-case letters, digits and hyphens, "
-            f"a letter or digit first and last, 1 to {MAX_LABEL} characters",
         )
 
 

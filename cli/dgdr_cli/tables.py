@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from dgdr_cli.plain_text import plain
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -35,9 +37,9 @@ def print_table(
     from rich.markup import escape
     from rich.table import Table
 
-    table = Table(title=escape(title), title_justify="left", box=SIMPLE_HEAD, title_style="bold", pad_edge=False)
+    table = Table(title=escape(plain(title)), title_justify="left", box=SIMPLE_HEAD, title_style="bold", pad_edge=False)
     for name, numeric in columns:
         table.add_column(escape(name), justify="right" if numeric else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(escape(cell) for cell in row))
+        table.add_row(*(escape(plain(cell)) for cell in row))
     target.print(table)

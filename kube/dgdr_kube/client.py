@@ -6,22 +6,28 @@ discovery, so this module gives the generated transport the path and reads the b
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import urllib3
 from kubernetes import config
 from kubernetes.client import ApiClient, Configuration
+from kubernetes.client.rest import RESTResponse
 
 from dgdr_kube.errors import KubeError, NotFound, Retryable, Stale, error_of
 from dgdr_kube.kube import Listing, Propagation
 from dgdr_kube.resource import Object, Resource
+from dgdr_kube.watch import Change, change_of, lines_of
 
 PAGE_SIZE = 200
 CONNECT_TIMEOUT_S, TIMEOUT_S = 5.0, 30.0
+WATCH_S = 60
+"""Seconds after which the server ends a watch: a connection that died unnoticed is missed no longer than that."""
 _APPLY = "application/apply-patch+yaml"
 _JSON = "application/json"
+_MERGE_PATCH = "application/merge-patch+json"
 _LIST_ATTEMPTS = 3
 _FIRST_ERROR = 400
 _GONE = 410
@@ -96,6 +102,52 @@ class KubeClient:
         """See `dgdr_kube.kube.Kube.apply`."""
         return self._ask("PATCH", _path(resource, value), self._apply_query(), value, content_type=_APPLY)
 
+    def merge_patch(self, resource: Resource, namespace: str, name: str, patch: Object) -> dict[str, Any]:
+        """Change parts of an object; null removes. A resourceVersion in its metadata is a precondition.
+
+        Raises:
+            NotFound: there is none.
+            Stale: the stored object is another one.
+        """
+        query = {"fieldManager": self._manager, "fieldValidation": "Strict"}
+        return self._ask("PATCH", resource.path(namespace, name), query, patch, content_type=_MERGE_PATCH)
+
+    def watch(
+        self,
+        resource: Resource,
+        namespace: str | None,
+        *,
+        resource_version: str,
+        label_selector: str = "",
+        field_selector: str = "",
+    ) -> Iterator[Change]:
+        """Yield what changes after a state of the collection, until the server ends the watch: then ask again.
+
+        Args:
+            resource: kind of the objects.
+            namespace: None: all namespaces.
+            resource_version: the state: of a list, or of the last change.
+            label_selector: of the objects.
+            field_selector: of the objects.
+
+        Raises:
+            NotFound: with status 410 when the server no longer knows that state: list again.
+            Retryable: the connection broke: ask again, from the last change.
+        """
+        query = {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": resource_version,
+            "timeoutSeconds": str(WATCH_S),
+            "labelSelector": label_selector,
+            "fieldSelector": field_selector,
+        }
+        path = resource.path(namespace)
+        timeout = (self._timeout[0], WATCH_S + self._timeout[1])
+        with self._asked("GET", path, {name: text for name, text in query.items() if text}, timeout=timeout) as answer:
+            for line in lines_of(answer.response.stream(None, decode_content=True)):
+                yield change_of(f"GET {path}", line)
+
     def apply_status(self, resource: Resource, value: Object, *, uid: str, resource_version: str) -> dict[str, Any]:
         """See `dgdr_kube.kube.Kube.apply_status`."""
         guarded = {**value, "metadata": {**value["metadata"], "resourceVersion": resource_version}}
@@ -137,6 +189,22 @@ class KubeClient:
         *,
         content_type: str = _JSON,
     ) -> dict[str, Any]:
+        with self._asked(verb, path, query, body, content_type=content_type) as answer:
+            text = answer.read().decode()  # type: ignore[no-untyped-call]
+        return _object(f"{verb} {path}", text)
+
+    @contextmanager
+    def _asked(
+        self,
+        verb: str,
+        path: str,
+        query: Mapping[str, str] | None = None,
+        body: Object | None = None,
+        *,
+        content_type: str = _JSON,
+        timeout: tuple[float, float] | None = None,
+    ) -> Iterator[RESTResponse]:
+        """The answer of the server, not yet read; whatever breaks while it is read is `Retryable`."""
         asked = f"{verb} {path}"
         method, url, headers, sent, _ = self._client.param_serialize(
             verb,
@@ -146,14 +214,18 @@ class KubeClient:
             body=_yaml(body) if content_type == _APPLY else body,
             auth_settings=["BearerToken"],
         )
+        answer = None
         try:
-            answer = self._client.call_api(method, url, headers, sent, _request_timeout=self._timeout)
-            text = answer.read().decode()  # type: ignore[no-untyped-call]
+            answer = self._client.call_api(method, url, headers, sent, _request_timeout=timeout or self._timeout)
+            if answer.status >= _FIRST_ERROR:
+                text = answer.read().decode()  # type: ignore[no-untyped-call]
+                raise error_of(asked, answer.status, text, retry_after=answer.headers.get("Retry-After"))
+            yield answer
         except (urllib3.exceptions.HTTPError, OSError) as error:
             raise Retryable(asked, f"no answer: {error}") from error
-        if answer.status >= _FIRST_ERROR:
-            raise error_of(asked, answer.status, text, retry_after=answer.headers.get("Retry-After"))
-        return _object(asked, text)
+        finally:
+            if answer is not None:
+                answer.response.close()
 
 
 def configuration(kubeconfig: Path | None = None) -> Configuration:

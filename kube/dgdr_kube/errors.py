@@ -11,7 +11,8 @@
     ├── Forbidden        credentials, RBAC, quota or an admission plugin refuse
     ├── Invalid          the object is wrong, for ever
     │   └── TooLarge     the object does not fit
-    └── Retryable        no answer in time, too many requests, or a fault of the server: ask again later
+    ├── Retryable        no answer in time, too many requests, or a fault of the server: ask again later
+    └── NoCluster        no server was asked: the configuration names none that can be used
 """
 
 import json
@@ -71,6 +72,10 @@ class TooLarge(Invalid):
 
 class Retryable(KubeError):  # noqa: N818
     """No answer in time, too many requests, or a fault of the server: the same request may succeed later."""
+
+
+class NoCluster(KubeError):  # noqa: N818
+    """No server was asked: the configuration names none that can be used."""
 
 
 _TOO_LARGE = ("request is too large", "trying to send message larger than max", "Request entity too large")

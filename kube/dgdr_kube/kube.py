@@ -1,6 +1,6 @@
 """What the other rooms ask of a cluster: one small Protocol. Objects are mappings, and nobody here knows their meaning.
 
-Watching is not part of it: the operator's framework watches.
+Watching is not part of it: the operator's framework watches, and a person's command has `KubeClient.watch`.
 """
 
 from dataclasses import dataclass

@@ -15,7 +15,11 @@ from dgdr_kube.resource import Resource
 
 from dgdr_operator.controller import Controller
 from dgdr_operator.gather import KINDS
+from dgdr_operator.kinds import FIELD_MANAGER
 from dgdr_operator.lister import FIELD_SELECTORS, LABEL_SELECTORS
+
+_IDENTITY: Any = FIELD_MANAGER
+"""Given, because kopf would ask for the user's name, and a numeric user of a container has none."""
 
 
 class Watches:
@@ -47,6 +51,7 @@ class Watches:
             registry=handlers(self._controller),
             settings=kopf_settings(),
             standalone=True,
+            identity=_IDENTITY,
             clusterwide=not self._namespaces,
             namespaces=self._namespaces,
         )

@@ -54,7 +54,12 @@ def after_resolved(status: RunStatus, data: Resolved, now: str) -> RunStatus:
     seed = data.limits.get("seed")
     found = status.model_copy(
         update={
-            "progress": _progress(status).model_copy(update={"branches": branches}),
+            "progress": _progress(status).model_copy(
+                update={
+                    "branches": branches,
+                    "summary": _progress(status).summary or f"0/{sum(branch.pool for branch in branches)}",
+                }
+            ),
             "versions": tuple(_bound_version(link) for link in data.versions),
             "provenance": Provenance(sweeper_version=_own_version(), seed=seed if isinstance(seed, int) else None),
             "start_time": status.start_time or now,

@@ -8,7 +8,7 @@ the session when the first test asks for it.
 
 import itertools
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import NoReturn
@@ -77,17 +77,30 @@ def controlplane_binaries(request: pytest.FixtureRequest) -> dict[str, Path]:
     """Paths of etcd and kube-apiserver, built when absent; for tests that start a control plane of their own."""
     if (given := user_kubeconfig(os.environ)) is not None:
         pytest.skip(f"needs a control plane of its own, but {given[0]} names a cluster: nothing is built or started")
+    return built(BINARIES, request.config)
+
+
+@pytest.fixture(scope="session")
+def helm(request: pytest.FixtureRequest) -> Path:
+    """Path of the pinned helm, built when absent."""
+    return built(("helm",), request.config)["helm"]
+
+
+def built(names: Sequence[str], config: pytest.Config) -> dict[str, Path]:
+    """Return the paths of binaries, built when absent; without Go the test is skipped, or fails in CI."""
+    if (cached := cached_binaries(names)) is not None:
+        return cached
     try:
-        with _shown(request.config):
-            return ensure_binaries(BINARIES)
+        with shown(config):
+            return ensure_binaries(names)
     except GoMissingError as error:
         missing(str(error), os.environ)
 
 
-def _shown(config: pytest.Config) -> AbstractContextManager[None]:
-    """Let the progress of a build of minutes through pytest's capture."""
+def shown(config: pytest.Config) -> AbstractContextManager[None]:
+    """Let the progress of what takes minutes through pytest's capture."""
     capture = config.pluginmanager.getplugin("capturemanager")
-    if capture is None or cached_binaries(BINARIES) is not None:
+    if capture is None:
         return nullcontext()
     shown: AbstractContextManager[None] = capture.global_and_fixture_disabled()
     return shown

@@ -2,8 +2,8 @@
 
 Nothing is mocked: server-side apply, CEL rules, the status subresource, RBAC and PodSecurity admission answer as in
 production. There are no controllers and no node, so nothing reconciles: a deleted namespace stays ``Terminating``, a
-Job gets no pod. A node layer is made of the same parts: ``Process``, ``Authority``, ``write_kubeconfig`` for each
-component's identity, and ``hosts`` and ``apiserver_arguments`` below.
+Job gets no pod. The folder ``node`` adds both, from the same parts: ``Process``, ``Authority``, ``write_kubeconfig``
+for each component's identity, and ``hosts`` and ``apiserver_arguments`` below.
 """
 
 import base64
@@ -11,8 +11,8 @@ import http.client
 import json
 import socket
 import ssl
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from tests.controlplane.directory import scratch_directory
 from tests.controlplane.process import Process
 
 BINARIES = ("etcd", "kube-apiserver")
-"""What ``start_control_plane`` runs, by the names of ``build.PACKAGES``."""
+"""What ``start_control_plane`` runs, by the names of ``build.MODULES``."""
 
 DIRECTORY_PREFIX = "dgdr-controlplane-"
 SERVICE_CIDR = "10.96.0.0/16"
@@ -62,40 +62,59 @@ class ControlPlane:
         Raises:
             StartError: it ended, or the deadline passed; the message carries its last log lines.
         """
+        self.apiserver.wait_until(self._missing, _APISERVER_DEADLINE_S)
+
+    def get(self, path: str, url: str | None = None) -> tuple[int, bytes]:
+        """GET a path as administrator and return status and body.
+
+        Args:
+            path: such as ``/readyz``.
+            url: another address of the same API server, such as the one that pods use.
+
+        Raises:
+            OSError, http.client.HTTPException: there is no answer.
+        """
         context = ssl.create_default_context(cadata=self.authority.certificate.decode())
         context.load_cert_chain(self.directory / "admin.crt", self.directory / "admin.key")
-        self.apiserver.wait_until(lambda: self._missing(context), _APISERVER_DEADLINE_S)
+        return _get(url or self.url, path, context)
 
-    def _missing(self, context: ssl.SSLContext) -> str | None:
+    def _missing(self) -> str | None:
         # The namespace "default" appears a moment after /readyz: a loop makes it, no start hook waits for it.
         for path in ("/readyz", "/api/v1/namespaces/default"):
-            if (missing := _not_ok(self.url, path, context)) is not None:
+            if (missing := not_ok(lambda path=path: self.get(path), f"{self.url}{path}")) is not None:
                 return missing
         return None
 
 
 @contextmanager
 def start_control_plane(
-    binaries: Mapping[str, Path], *, hosts: Sequence[str] = (), apiserver_arguments: Sequence[str] = ()
+    binaries: Mapping[str, Path],
+    *,
+    hosts: Sequence[str] = (),
+    apiserver_arguments: Sequence[str] = (),
+    directory: Path | None = None,
 ) -> Iterator[ControlPlane]:
-    """Run etcd and kube-apiserver; at the end every process has gone, and so has the directory.
+    """Run etcd and kube-apiserver; at the end every process has gone, and so has a directory of our own.
 
     Args:
         binaries: path of each of ``BINARIES``.
         hosts: names and addresses that the server certificate covers beside the usual ones.
         apiserver_arguments: further flags of kube-apiserver; a flag given here wins over the one given below.
+        directory: an existing empty directory for data, keys and logs, which the caller removes; else one is made.
 
     Raises:
         StartError: a process ended, or was not ready in time; the message carries its last log lines.
     """
     with ExitStack() as stack:
-        directory = stack.enter_context(scratch_directory(DIRECTORY_PREFIX))
+        home = scratch_directory(DIRECTORY_PREFIX) if directory is None else nullcontext(directory)
+        directory = stack.enter_context(home)
         client, peer, secure = (stack.enter_context(_reserved_port()) for _ in range(3))
         plane = _describe(binaries, directory, (client, peer, secure), hosts, apiserver_arguments)
         for process in (plane.etcd, plane.apiserver):
             stack.callback(process.stop)
         plane.etcd.start()
-        plane.etcd.wait_until(lambda: _not_ok(f"http://{_LOOPBACK}:{client}", "/readyz"), _ETCD_DEADLINE_S)
+        etcd = f"http://{_LOOPBACK}:{client}"
+        plane.etcd.wait_until(lambda: not_ok(lambda: _get(etcd, "/readyz"), f"{etcd}/readyz"), _ETCD_DEADLINE_S)
         plane.apiserver.start()
         plane.wait_until_ready()
         yield plane
@@ -216,8 +235,16 @@ def _reserved_port() -> Iterator[int]:
         yield holder.getsockname()[1]
 
 
-def _not_ok(url: str, path: str, context: ssl.SSLContext | None = None) -> str | None:
+def not_ok(get: Callable[[], tuple[int, bytes]], asked: str) -> str | None:
     """Return None when a GET answers 200, else what came instead."""
+    try:
+        status, body = get()
+    except (OSError, http.client.HTTPException) as error:
+        return f"GET {asked}: {error}"
+    return None if status == http.client.OK else f"GET {asked}: {status} {body.decode('utf-8', 'replace').strip()}"
+
+
+def _get(url: str, path: str, context: ssl.SSLContext | None = None) -> tuple[int, bytes]:
     scheme, host = url.split("://")
     connection = (
         http.client.HTTPConnection(host, timeout=_REQUEST_TIMEOUT_S)
@@ -227,9 +254,6 @@ def _not_ok(url: str, path: str, context: ssl.SSLContext | None = None) -> str |
     try:
         connection.request("GET", path)
         response = connection.getresponse()
-        body = response.read().decode("utf-8", "replace")
-    except (OSError, http.client.HTTPException) as error:
-        return f"GET {url}{path}: {error}"
+        return response.status, response.read()
     finally:
         connection.close()
-    return None if response.status == http.client.OK else f"GET {url}{path}: {response.status} {body.strip()}"

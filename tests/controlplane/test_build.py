@@ -4,17 +4,19 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.controlplane.build import (
+    HELM,
+    KUBERNETES,
     MODULE_DIRECTORY,
-    PACKAGES,
     BuildError,
     ControlPlaneError,
     GoMissingError,
-    build_flags,
+    GoModule,
     cache_directory,
     cached_binaries,
     ensure_binaries,
@@ -108,23 +110,37 @@ def test_cache_moves_with_the_module(tmp_path: Path) -> None:
     for name in ("go.mod", "go.sum"):
         (tmp_path / name).write_bytes((MODULE_DIRECTORY / name).read_bytes())
     environ = {"XDG_CACHE_HOME": str(tmp_path)}
-    assert cache_directory(environ, tmp_path) == cache_directory(environ)
+    copy = replace(KUBERNETES, directory=tmp_path)
+    assert cache_directory(environ, copy) == cache_directory(environ)
     (tmp_path / "go.sum").write_text("changed", "utf-8")
-    assert cache_directory(environ, tmp_path) != cache_directory(environ)
+    assert cache_directory(environ, copy) != cache_directory(environ)
     assert cache_directory(environ).parent == tmp_path / "dgdr" / "controlplane"
 
 
-def test_version_is_the_one_of_the_module_and_is_stamped() -> None:
+def test_version_is_the_one_of_the_module() -> None:
     assert kubernetes_version("require (\n\tk8s.io/kubernetes v1.34.4 // indirect\n)") == "v1.34.4"
-    assert build_flags("v1.34.4")[-1] == (
+
+
+def test_versions_are_stamped(tmp_path: Path) -> None:
+    (tmp_path / "go.mod").write_text(
+        "require k8s.io/kubernetes v1.34.4\nrequire helm.sh/helm/v3 v3.19.5\nrequire k8s.io/client-go v0.34.2\n",
+        "utf-8",
+    )
+    assert replace(KUBERNETES, directory=tmp_path).build_flags[-1] == (
         "-s -w -X k8s.io/component-base/version.gitVersion=v1.34.4"
         " -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=34"
     )
+    helm = replace(HELM, directory=tmp_path).build_flags[-1].split(" -X ")
+    assert "helm.sh/helm/v3/internal/version.version=v3.19.5" in helm
+    assert "helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor=34" in helm
 
 
-def test_every_package_is_a_tool_of_the_module() -> None:
-    tools = (MODULE_DIRECTORY / "go.mod").read_text("utf-8").partition("tool (")[2].partition(")")[0].split()
-    assert sorted(PACKAGES.values()) == tools
+@pytest.mark.parametrize("module", [KUBERNETES, HELM], ids=["kubernetes", "helm"])
+def test_every_package_is_a_tool_of_its_module(module: GoModule) -> None:
+    text = (module.directory / "go.mod").read_text("utf-8")
+    _, _, tools = text.partition("\ntool ")
+    tools = tools.removeprefix("(").partition(")" if tools.startswith("(") else "\n")[0]
+    assert sorted(module.packages.values()) == tools.split()
 
 
 def test_script_prints_the_paths_of_cached_binaries(tmp_path: Path) -> None:

@@ -132,6 +132,66 @@ def test_a_status_is_never_put_onto_a_recreated_object(kube: KubeClient, namespa
     assert "active" not in kube.get(JOB, namespace, "job").get("status", {})
 
 
+def test_a_merge_patch_changes_parts_of_exactly_one_object(kube: KubeClient, namespace: str) -> None:
+    meta = kube.create(CONFIG_MAP, config_map(namespace, a="1", b="1"))["metadata"]
+    patch = {"metadata": {"resourceVersion": meta["resourceVersion"]}, "data": {"a": None, "c": "\u00e9\U0001f600"}}
+
+    assert kube.merge_patch(CONFIG_MAP, namespace, "a", patch)["data"] == {"b": "1", "c": "\u00e9\U0001f600"}
+    with pytest.raises(Stale):
+        kube.merge_patch(CONFIG_MAP, namespace, "a", patch)
+    with pytest.raises(NotFound):
+        kube.merge_patch(CONFIG_MAP, namespace, "absent", {"data": {}})
+    with pytest.raises(Invalid, match="unknown field"):
+        kube.merge_patch(CONFIG_MAP, namespace, "a", {"typo": 1})
+
+
+def test_a_watch_yields_what_changes_after_a_state(kube: KubeClient, namespace: str) -> None:
+    kube.create(CONFIG_MAP, config_map(namespace))
+    version = kube.list(CONFIG_MAP, namespace, field_selector="metadata.name=a").resource_version
+    kube.create(CONFIG_MAP, config_map(namespace, "b"))
+    uid = kube.merge_patch(CONFIG_MAP, namespace, "a", {"data": {"k": "\u00e9" * 100_000}})["metadata"]["uid"]
+    kube.delete(CONFIG_MAP, namespace, "a", uid=uid, propagation="Background")
+
+    changes = kube.watch(CONFIG_MAP, namespace, resource_version=version, field_selector="metadata.name=a")
+    modified, deleted = next(changes), next(changes)
+    assert (modified.type, modified.object["data"]) == ("MODIFIED", {"k": "\u00e9" * 100_000})
+    assert (deleted.type, deleted.object["metadata"]["name"]) == ("DELETED", "a")
+    assert int(deleted.resource_version) > int(modified.resource_version)
+    again = kube.watch(
+        CONFIG_MAP, namespace, resource_version=modified.resource_version, field_selector="metadata.name=a"
+    )
+    assert next(again).type == "DELETED"
+
+
+def test_a_watch_ends_when_the_server_ends_it(
+    kube: KubeClient, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dgdr_kube.client.WATCH_S", 1)
+    version = kube.list(CONFIG_MAP, namespace).resource_version
+
+    changes = kube.watch(CONFIG_MAP, namespace, resource_version=version, field_selector="metadata.name=a")
+
+    assert {change.type for change in changes} <= {"BOOKMARK"}
+
+
+def test_a_watch_that_may_not_be(control_plane: ControlPlane, namespace: str) -> None:
+    nobody = KubeClient(configuration(control_plane.write_kubeconfig("nobody", "nobody")), "nobody")
+    with pytest.raises(Forbidden, match="nobody"):
+        next(nobody.watch(CONFIG_MAP, namespace, resource_version="1"))
+
+
+def test_requests_share_a_connection(kube: KubeClient, namespace: str) -> None:
+    kube.create(CONFIG_MAP, config_map(namespace))
+    for _ in range(3):
+        kube.get(CONFIG_MAP, namespace, "a")
+    with pytest.raises(NotFound):
+        kube.get(CONFIG_MAP, namespace, "absent")
+    kube.get(CONFIG_MAP, namespace, "a")
+
+    pools = kube._client.rest_client.pool_manager.pools
+    assert [pools[key].num_connections for key in pools.keys()] == [1]  # noqa: SIM118 - it is no mapping
+
+
 def test_a_deletion_meets_exactly_one_object(kube: KubeClient, namespace: str) -> None:
     made = kube.create(CONFIG_MAP, config_map(namespace))["metadata"]
     with pytest.raises(Stale):

@@ -120,7 +120,7 @@ def _log_to(workspace: Path) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="dgdr-job", description="Searches one run and tells the publisher.")
+    parser = argparse.ArgumentParser(prog="dgdr-sweeper", description="Searches one run and tells the publisher.")
     parser.add_argument("--run", required=True, type=Path, help="the run's spec as JSON")
     parser.add_argument("--workspace", required=True, type=Path, help="folder shared with the publisher")
     parser.add_argument("--attempt", required=True, help="uid of the pod")

@@ -1,11 +1,11 @@
 """The thread that publishes: waits for something new, writes it no faster than the pace, tries again, gives up."""
 
+import importlib
 import logging
 import threading
 from collections.abc import Callable
 
 from dgdr_publisher.errors import BusyError, RefusedError
-from dgdr_publisher.points import parquet_bytes
 from dgdr_publisher.search_state import SearchState
 from dgdr_publisher.service.ingest import REFUSED, Ingest
 from dgdr_publisher.service.pace import Backoff, Pace
@@ -15,6 +15,8 @@ STATUS_S = 5.0
 """Seconds between two writes of the run's status."""
 MOST_CONFLICTS = 10
 """Conflicts in a row after which somebody else is taken to write what is ours: a bug, which is reported."""
+LATE_IMPORTS = ("pyarrow.parquet", "pyarrow.json")
+"""What the report imports when it is first written: a moment that the end of a search need not wait for."""
 
 _log = logging.getLogger(__name__)
 
@@ -40,7 +42,8 @@ class PublishLoop:
 
     def run(self) -> None:
         """Publish until there is nothing more to do."""
-        parquet_bytes((), {})  # its imports take a moment that the end of a search need not wait for
+        for module in LATE_IMPORTS:
+            importlib.import_module(module)
         while (state := self._next()) is not None:
             self._publish(state)
 

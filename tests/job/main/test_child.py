@@ -2,6 +2,9 @@
 
 import io
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -81,3 +84,25 @@ def test_a_fault_of_the_engine_is_an_event_with_the_counters_of_the_last_round(
     kind, data = lines[-1]
     assert (kind, data["reason"], data["counters"]["feasible"]) == ("search.failed", "KeyError", 7)
     assert len(data["message"]) == 500
+
+
+def test_the_process_leaves_all_it_said_and_its_exit_code(tmp_path: Path) -> None:
+    code = f"""
+import runpy, sys
+from dgdr_job.main import engine
+def crash(*_):
+    print("out")
+    raise KeyError("gone")
+engine.sweep = crash
+sys.argv[1:] = ["--run", {str(run_file(tmp_path, wire(run())))!r}, "--events-fd", sys.argv[1]]
+runpy.run_module("dgdr_job.main.child", run_name="__main__")
+"""
+    with (tmp_path / "events").open("wb") as events:
+        command = [sys.executable, "-c", code, str(events.fileno())]
+        environment = {**os.environ, "PYTHONUNBUFFERED": ""}
+        ended = subprocess.run(
+            command, check=False, capture_output=True, pass_fds=[events.fileno()], env=environment, text=True
+        )
+    assert (ended.returncode, ended.stdout) == (4, "out\n")
+    assert "ERROR engine the engine failed" in ended.stderr
+    assert (tmp_path / "events").read_text().startswith('search.failed {"reason":"KeyError"')

@@ -1,11 +1,13 @@
 """When what is written: pace, order, repetition after errors, giving up, a search that begins again."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from dgdr_api.events import Counters, Failed, RoundCompleted
 from dgdr_publisher.errors import BusyError, RefusedError
-from dgdr_publisher.service.run_loop import MOST_CONFLICTS, start
+from dgdr_publisher.service.run_loop import LATE_IMPORTS, MOST_CONFLICTS, start
 
 from tests.publisher.samples import AGG, COUNTERS, DISAGG, NOW, events, numbered, points, resolved, run, spec
 from tests.publisher.service.conftest import Publishing, Store, publishing
@@ -231,3 +233,19 @@ def test_the_time_of_the_events_does_not_matter(live: Publishing) -> None:
     live.send(WHOLE[0])
     live.step()
     assert live.store.statuses[-1].last_progress_time == NOW
+
+
+def test_what_is_imported_early_is_what_the_report_needs_and_no_more() -> None:
+    code = f"""
+import importlib, sys
+from dgdr_publisher.points import parquet_bytes
+from tests.publisher.samples import AGG, points
+for module in {LATE_IMPORTS}:
+    importlib.import_module(module)
+before = set(sys.modules)
+parquet_bytes([points(AGG)], {{}})
+assert "pandas" not in sys.modules
+late = {{name for name in set(sys.modules) - before if name.startswith(("pyarrow", "numpy"))}}
+assert not late, late
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,48 @@
+"""Changing an object of a person, with a reason: exactly the object that was looked at."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from dgdr_cli.exits import WRONG_INPUT, fail
+
+if TYPE_CHECKING:
+    from dgdr_kube.resource import Object, Resource
+
+    from dgdr_cli.cluster.options import Cluster
+
+MOST_REASON = 1024
+_ATTEMPTS = 5
+
+
+def check_reason(reason: str) -> None:
+    """End with exit 2 where the reason that a person gives says nothing, or is too long for its field."""
+    if not reason.strip() or len(reason.encode()) > MOST_REASON:
+        fail(WRONG_INPUT, f"--reason has {len(reason.encode()):,} bytes: must be 1 to {MOST_REASON:,}, and not blank")
+
+
+def patched(
+    cluster: "Cluster",
+    resource: "Resource",
+    read: Callable[[], dict[str, Any]],
+    change: Callable[["Object"], "Object"],
+) -> dict[str, Any]:
+    """Change an object as it was read, and no other: one that changed meanwhile is read and looked at again.
+
+    Args:
+        cluster: where it is.
+        resource: its kind.
+        read: reads it.
+        change: the merge patch for what was read; ends the command where there must be none.
+    """
+    from dgdr_kube.errors import Stale
+
+    for attempt in range(_ATTEMPTS):
+        found = read()
+        meta, patch = found["metadata"], change(found)
+        guarded = {**patch, "metadata": {**patch.get("metadata", {}), "resourceVersion": meta["resourceVersion"]}}
+        try:
+            return cluster.kube.merge_patch(resource, cluster.namespace, meta["name"], guarded)
+        except Stale:
+            if attempt == _ATTEMPTS - 1:
+                raise
+    raise AssertionError  # the last attempt raises
