@@ -1,4 +1,4 @@
-"""Generated documentation: docs/reasons.md from the constants, and the benchmark's tables in README.md.
+"""Generated documentation: docs/reasons.md from the constants, docs/rbac.md from the chart, benchmark tables in README.md.
 
 --check fails when a file is stale, --write writes it.
 """
@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dgdr_api import reasons
+from rbac import rbac_page
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -43,6 +44,7 @@ def main() -> int:
 def files() -> Iterator[tuple[Path, str]]:
     """Every generated file with its text."""
     yield ROOT / "docs" / "reasons.md", reasons_page()
+    yield ROOT / "docs" / "rbac.md", rbac_page()
     results = ROOT / "benchmarks" / "results.md"
     text = README.read_text()
     before, rest = text.split(BEGIN)

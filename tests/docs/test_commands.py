@@ -11,7 +11,12 @@ from typer.testing import CliRunner
 
 from tests.conftest import ROOT
 
-PAGES = ("README.md", "docs/architecture.md", "docs/decisions.md", "CONTRIBUTING.md")
+PAGES = (
+    "README.md",
+    "CONTRIBUTING.md",
+    "charts/dgdr/README.md",
+    *(f"docs/{name}.md" for name in ("architecture", "cluster", "decisions", "rbac", "reasons", "troubleshooting")),
+)
 
 
 def commands(page: str) -> list[str]:
@@ -44,9 +49,9 @@ def first_candidate(folder: Path) -> str:
 
 def test_make_targets_that_the_documentation_names_exist() -> None:
     makefile = (ROOT / "Makefile").read_text()
-    targets = set(re.findall(r"^([a-z]+):", makefile, re.MULTILINE))
+    targets = set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
     for page in PAGES:
-        for target in re.findall(r"`?make ([a-z]+)", (ROOT / page).read_text()):
+        for target in re.findall(r"`?make ([a-z-]+)", (ROOT / page).read_text()):
             assert target in targets, f"{page}: make {target}"
 
 
