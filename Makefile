@@ -36,7 +36,7 @@ check: $(VENV)/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python -m dgdr_api.crd --check crds
-	$(BIN)/python docs/generate.py --check
+	$(BIN)/python -m docs.generate --check
 	$(BIN)/python .ci/lock.py --check
 
 format: $(VENV)/.dev
@@ -52,11 +52,11 @@ bench-cluster: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.cluster
 
 picture: $(VENV)/.dev
-	$(BIN)/python docs/picture.py
+	$(BIN)/python -m docs.picture
 
 crds: $(VENV)/.dev
 	$(BIN)/python -m dgdr_api.crd --write crds
-	$(BIN)/python docs/generate.py --write
+	$(BIN)/python -m docs.generate --write
 
 lock: $(VENV)/.dev
 	$(BIN)/python .ci/lock.py --write

@@ -1,4 +1,4 @@
-"""Generated documentation: docs/reasons.md from the constants, docs/rbac.md from the chart, benchmark tables in README.md.
+"""Generated documentation: docs/reasons.md from constants, docs/rbac.md from the chart, tables of README.md.
 
 --check fails when a file is stale, --write writes it.
 """
@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dgdr_api import reasons
-from rbac import rbac_page
+
+from docs.rbac import rbac_page
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"

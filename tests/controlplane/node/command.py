@@ -32,8 +32,7 @@ def run(
         done = subprocess.run(
             words,
             input=input.encode() if isinstance(input, str) else input or b"",
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            capture_output=True,
             check=False,
             timeout=timeout_s,
             env={**os.environ, **(environ or {})},

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from tests.controlplane.node import layout
 from tests.controlplane.node.command import run
@@ -18,7 +19,7 @@ _NAMESPACE = "k8s.io"
 def configuration() -> str:
     """Return containerd's configuration file."""
     cri = 'plugins."io.containerd.grpc.v1.cri"'
-    values = {
+    values: dict[str, dict[str, Any]] = {
         "": {
             "version": 2,
             "root": str(layout.CONTAINERD_ROOT),

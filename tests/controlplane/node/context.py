@@ -74,7 +74,7 @@ def digest(directory: Path, *more: str) -> str:
     for path in [Path("Dockerfile"), *files(directory)]:
         file = directory / path
         executable = os.access(file, os.X_OK)
-        content = os.readlink(file).encode() if file.is_symlink() else file.read_bytes()
+        content = str(file.readlink()).encode() if file.is_symlink() else file.read_bytes()
         whole.update(f"{path}\0{executable}\0{hashlib.sha256(content).hexdigest()}\0".encode())
     whole.update("\0".join(more).encode())
     return whole.hexdigest()[:12]

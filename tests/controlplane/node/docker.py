@@ -90,7 +90,7 @@ def docker_daemon(data: Path, report: Report) -> Iterator[Docker]:
 def _command(dockerd: Path, data: Path, host: str) -> list[str]:
     return [
         str(dockerd),
-        f"--config-file={RUN / 'daemon.json'}",  # not the machine's: its settings and these flags may exclude each other
+        f"--config-file={RUN / 'daemon.json'}",  # not the machine's: its settings and these may exclude each other
         f"--data-root={data}",
         f"--exec-root={RUN / 'exec'}",
         f"--pidfile={RUN / 'pid'}",

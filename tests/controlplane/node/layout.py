@@ -23,7 +23,7 @@ LOGS = ROOT / "logs"
 SYSCTLS = ROOT / "sysctls.json"
 KUBECONFIG = ROOT / "kubeconfig"
 
-BRIDGE = "cni0"
+BRIDGE = "dgdr0"
 ADDRESS = "10.244.0.1"
 """The bridge's address: the node's, and the one by which pods reach the API server behind its service."""
 POD_CIDR = "10.244.0.0/24"

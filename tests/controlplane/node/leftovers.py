@@ -29,6 +29,8 @@ _PROGRAMS = frozenset(
         "runc",
     ]
 )
+_NODE_PROGRAMS = frozenset(["kubelet", "kube-proxy", "k3s", "k3s-server", "k0s"])
+"""Programs of other distributions that hold a machine as a node."""
 _DEADLINE_S = 20.0
 _POLL_S = 0.02
 _CONTAINER_LOGS = Path("/var/log/containers")
@@ -84,10 +86,24 @@ def processes() -> Iterator[tuple[int, str]]:
         try:
             words = (directory / "cmdline").read_bytes().decode("utf-8", "replace").split("\0")
             mounts = (directory / "mountinfo").read_text("utf-8")
-        except (ProcessLookupError, FileNotFoundError, PermissionError, OSError):
+        except OSError:  # it ended meanwhile
             continue
         if is_ours(words, mounts):
             yield int(directory.name), " ".join(words).strip()
+
+
+def foreign_node() -> str | None:
+    """Name and process id of a kubelet or kube-proxy that is not ours, if one runs on this machine."""
+    for directory in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (directory / "cmdline").read_bytes().decode("utf-8", "replace").split("\0")
+            mounts = (directory / "mountinfo").read_text("utf-8")
+        except OSError:
+            continue
+        name = Path(words[0]).name
+        if name in _NODE_PROGRAMS and not is_ours(words, mounts):
+            return f"{name} ({directory.name})"
+    return None
 
 
 def is_ours(words: list[str], mounts: str) -> bool:
@@ -107,5 +123,9 @@ def _remove_cgroups() -> None:
 
 
 def _remove_group(group: Path) -> None:
-    if (group / "cgroup.procs").exists() and not (group / "cgroup.procs").read_text("utf-8"):
-        group.rmdir()
+    """Remove a group without processes; one that gets or loses some just now stays, which harms nobody."""
+    try:
+        if (group / "cgroup.procs").exists() and not (group / "cgroup.procs").read_text("utf-8"):
+            group.rmdir()
+    except OSError:
+        return

@@ -29,6 +29,8 @@ Report = Callable[[str], None]
 _REPOSITORY = MODULE_DIRECTORY.parents[1]
 _START_DEADLINE_S = 30.0
 _DOWN_DEADLINE_S = 60.0
+_ANSWER_DEADLINE_S = 200.0
+"""Above the longest wait of a step of the start."""
 _POLL_S = 0.05
 _ERROR_BYTES = 4000
 
@@ -55,7 +57,7 @@ def require_machine() -> None:
 
 
 def up(report: Report, *, tied: bool = False) -> State:
-    """Make a node run, whatever was before, and return it; one that runs already stays, and what has ended in it starts.
+    """Make a node run, whatever was before, and return it; one that runs stays, and what has ended in it starts.
 
     Args:
         report: receives a line for each step.
@@ -66,6 +68,8 @@ def up(report: Report, *, tied: bool = False) -> State:
         NodeError: it does not start; the message carries the last lines of the logs.
     """
     require_machine()
+    if (found := leftovers.foreign_node()) is not None:
+        raise UnavailableError(f"{found} runs here, and two would share cgroups and iptables: give its kubeconfig")
     require(NODE_PACKAGES, report)
     ensure_binaries(BINARIES)
     end = time.monotonic() + _START_DEADLINE_S
@@ -141,6 +145,7 @@ def _start_supervisor(log: IO[bytes], *, tied: bool) -> subprocess.Popen[bytes]:
 def _ask(order: str, report: Report) -> State:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         try:
+            connection.settimeout(_ANSWER_DEADLINE_S)
             connection.connect(supervisor.SOCKET)
             connection.sendall(order.encode())
         except OSError as error:
@@ -163,6 +168,8 @@ def _line(answers: IO[bytes]) -> bytes:
         return answers.readline()
     except ConnectionError:
         return b""
+    except TimeoutError as error:
+        raise NodeError(f"the node's process says nothing for {_ANSWER_DEADLINE_S:g} s") from error
 
 
 def _tail(log: IO[bytes]) -> str:

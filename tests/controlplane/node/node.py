@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +60,7 @@ class Node:
     def _node_missing(self) -> str | None:
         """Return what keeps pods from running, or None."""
         for path in (_NODE_PATH, _ACCOUNT_PATH):
-            if (missing := not_ok(lambda path=path: self.plane.get(path), path)) is not None:
+            if (missing := not_ok(partial(self.plane.get, path), path)) is not None:
                 return missing
         return node_missing(json.loads(self.plane.get(_NODE_PATH)[1]))
 

@@ -16,6 +16,7 @@ import sys
 import threading
 from collections.abc import Mapping
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 from tests.controlplane.build import ControlPlaneError, ensure_binaries
@@ -58,14 +59,13 @@ def _serve(listener: socket.socket, stack: ExitStack) -> socket.socket:
         order = _read(connection)
         if order == DOWN:
             return connection
+        report = partial(_tell, connection, "progress")
         with connection:
             try:
                 if order == UP and node is None:
-                    node = stack.enter_context(
-                        run_node(ensure_binaries(BINARIES), lambda line: _tell(connection, "progress", line))
-                    )
+                    node = stack.enter_context(run_node(ensure_binaries(BINARIES), report))
                 elif order == UP and node is not None:
-                    node.ensure(lambda line: _tell(connection, "progress", line))
+                    node.ensure(report)
                 _tell(connection, "done", _state(node))
             except (ControlPlaneError, OSError) as error:
                 _tell(connection, "error", str(error))
