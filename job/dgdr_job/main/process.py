@@ -17,6 +17,8 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dgdr_api.log_line import JsonFormatter
+
 if TYPE_CHECKING:
     from dgdr_job.main.journal import Journal
 
@@ -37,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, _terminate)
     try:
         given = _parser().parse_args(arguments)
-        _log_to(given.workspace)
+        _log_to(given.workspace, attempt=given.attempt, **_ids(given.run))
         threading.excepthook = _end
         return _search(given.run, given.workspace, given.attempt)
     except SystemExit as ended:  # of the argument parser
@@ -87,13 +89,26 @@ def _deliver(journal: "Journal", socket: Path) -> bool:
 
 def _run_uid(path: Path) -> str | None:
     """Uid of the run, where the file holds the whole run and not its spec alone; else the publisher knows it."""
+    return _metadata(path).get("uid")
+
+
+def _ids(path: Path) -> dict[str, str]:
+    """What every line of the log is about."""
+    metadata = _metadata(path)
+    found = {"namespace": metadata.get("namespace"), "run": metadata.get("name")}
+    return {name: text for name, text in found.items() if text is not None}
+
+
+def _metadata(path: Path) -> dict[str, str]:
+    """The texts in the metadata of the run; empty where the file is no run: the engine says what is wrong with it."""
     try:
         document = json.loads(path.read_bytes())
-    except (OSError, ValueError):  # the engine says what is wrong with it
-        return None
+    except (OSError, ValueError):
+        return {}
     metadata = document.get("metadata") if isinstance(document, dict) else None
-    uid = metadata.get("uid") if isinstance(metadata, dict) else None
-    return uid if isinstance(uid, str) else None
+    if not isinstance(metadata, dict):
+        return {}
+    return {name: text for name, text in metadata.items() if isinstance(text, str)}
 
 
 def _terminate(_number: int, _frame: object) -> None:
@@ -110,12 +125,14 @@ def _now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _log_to(workspace: Path) -> None:
+def _log_to(workspace: Path, **ids: str) -> None:
     """Write to standard error, and to the workspace, from where the publisher takes the last lines."""
     workspace.mkdir(parents=True, exist_ok=True)
     file = RotatingFileHandler(workspace / "sweeper.log", maxBytes=MAX_LOG_BYTES, backupCount=1)
-    text = "%(asctime)s %(levelname)s %(name)s %(message)s"
-    logging.basicConfig(level=logging.INFO, format=text, handlers=[logging.StreamHandler(), file])
+    handlers: list[logging.Handler] = [logging.StreamHandler(), file]
+    for handler in handlers:
+        handler.setFormatter(JsonFormatter(**ids))
+    logging.basicConfig(level=logging.INFO, handlers=handlers)
     logging.getLogger("httpx").setLevel(logging.WARNING)
 
 

@@ -1,5 +1,6 @@
 """The candidates of one run in the cluster: what is there, what is missing, what is dropped."""
 
+import logging
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,6 +16,8 @@ from dgdr_publisher.cluster.kinds import CANDIDATE
 from dgdr_publisher.cluster.translation import translated
 from dgdr_publisher.errors import BusyError, RefusedError
 from dgdr_publisher.resources import RunIdentity
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -99,6 +102,7 @@ class ClusterCandidates:
                 return
             self._held[name] = held
             raise
+        _log.info("candidate deleted", extra={"candidate": name})
 
     def _create(self, candidate: DynamoGraphDeploymentCandidate) -> None:
         body = wire(candidate)
@@ -111,6 +115,7 @@ class ClusterCandidates:
             if not isinstance(error.__cause__, AlreadyExists):
                 raise
             self._adopt(name, body)
+        _log.info("candidate created", extra={"candidate": name})
 
     def _adopt(self, name: str, body: dict[str, Any]) -> None:
         """Take what an answer that was lost has left; an object of the same name that is another one is refused."""

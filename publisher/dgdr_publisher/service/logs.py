@@ -5,17 +5,26 @@ from collections.abc import Callable, Mapping, Sequence
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
+from dgdr_api.log_line import JsonFormatter
+
 from dgdr_publisher.report.logs import last_lines
 
 MAX_BYTES = 2 * 1024 * 1024
-FORMAT = "%(asctime)s %(levelname)s %(name)s %(message)s"
 CONTAINERS = ("publisher", "sweeper")
 
 
-def log_to(workspace: Path) -> None:
-    """Write what this program says to standard error and to ``publisher.log``."""
+def log_to(workspace: Path, **ids: str) -> None:
+    """Write what this program says to standard error and to ``publisher.log``.
+
+    Args:
+        workspace: folder of the log.
+        ids: what every line is about.
+    """
     file = RotatingFileHandler(workspace / "publisher.log", maxBytes=MAX_BYTES, backupCount=1)
-    logging.basicConfig(level=logging.INFO, format=FORMAT, handlers=[logging.StreamHandler(), file])
+    handlers: list[logging.Handler] = [logging.StreamHandler(), file]
+    for handler in handlers:
+        handler.setFormatter(JsonFormatter(**ids))
+    logging.basicConfig(level=logging.INFO, handlers=handlers)
 
 
 def logs_of(workspace: Path) -> Callable[[], Mapping[str, Sequence[str]]]:

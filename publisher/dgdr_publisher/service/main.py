@@ -48,16 +48,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     given = _parser().parse_args(arguments)
     given.workspace.mkdir(parents=True, exist_ok=True)
-    log_to(given.workspace)
+    log_to(given.workspace, namespace=given.namespace, run=given.run_name, attempt=given.attempt)
     threading.excepthook = _end
     kubeconfig = os.environ.get("KUBECONFIG")
     try:
         kube = KubeClient(configuration(Path(kubeconfig) if kubeconfig else None), FIELD_MANAGER)
         service = serve(kube, given.namespace, given.run_name, given.workspace)
     except PublisherError as error:
-        _log.error("cannot publish run %s/%s: %s", given.namespace, given.run_name, error)
+        _log.error("cannot publish the run: %s", error)
         return FAILED
-    _log.info("publishing run %s/%s, attempt %s", given.namespace, given.run_name, given.attempt)
+    _log.info("publishing the run")
     config = uvicorn.Config(
         build_app(service),
         uds=str(given.workspace / SOCKET),

@@ -1,5 +1,6 @@
 """The two programs on a real API server: the same result as a laptop's, and after every crash the same again."""
 
+import json
 import os
 import signal
 from pathlib import Path
@@ -52,6 +53,16 @@ def assert_equals_laptop(found: Pod, out: Path) -> None:
     assert f"{found.run.metadata.name}-logs-0" in {item["metadata"]["name"] for item in shards}
 
 
+def assert_logs(found: Pod) -> None:
+    """Every line is an object that names the run, and those about a candidate name it."""
+    said = {name: [json.loads(line) for line in found.log(name).splitlines()] for name in ("publisher", "sweeper")}
+    for lines_of in said.values():
+        assert {line["run"] for line in lines_of} == {found.run.metadata.name}
+        assert {line["attempt"] for line in lines_of} == {found.attempt}
+    created = {line["candidate"] for line in said["publisher"] if line["message"] == "candidate created"}
+    assert found.candidates.keys() <= created
+
+
 @pytest.fixture
 def asked(tmp_path: Path, namespace: str) -> Path:
     return request_file(tmp_path, namespace)
@@ -70,6 +81,7 @@ def test_a_search_equals_that_of_a_laptop_byte_for_byte(
         assert_equals_laptop(found, out)
         size = len(canonical_json(found.status).encode())
         assert size < 32 * 1024
+        assert_logs(found)
 
 
 def test_an_unsupported_search_is_an_honest_end(
