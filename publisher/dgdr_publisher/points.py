@@ -66,7 +66,7 @@ def parquet_bytes(batches: Sequence[Evaluations], publication: Mapping[str, str]
             parse_options=arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error"),
         ).combine_chunks()
     else:
-        table = schema.empty_table()
+        table = pa.Table.from_batches([], schema)  # empty_table would import pandas
     sink = io.BytesIO()
     pq.write_table(table, sink, compression="zstd")
     return sink.getvalue()
