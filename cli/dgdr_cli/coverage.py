@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dgdr_cli.documents import Format, about, read_text, write_data
-from dgdr_cli.exits import HONEST_NO, WRONG_INPUT, border, fail
+from dgdr_cli.exit_codes import HONEST_NO, WRONG_INPUT
+from dgdr_cli.exits import border, fail
 
 if TYPE_CHECKING:
     from dgdr_api.events import TupleCoverage

@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from dgdr_cli.exits import WRONG_INPUT, fail
+from dgdr_cli.exit_codes import WRONG_INPUT
+from dgdr_cli.exits import fail
 from dgdr_cli.plain_text import plain_data
 
 

@@ -1,4 +1,4 @@
-"""How a command ends: exit codes, and errors as messages. Heavy rooms are imported only when an error is at hand."""
+"""How a command ends: errors as messages and exit codes. Heavy rooms are imported only when an error is at hand."""
 
 import os
 import sys
@@ -9,16 +9,8 @@ from typing import NoReturn
 import typer
 
 from dgdr_cli import signals
+from dgdr_cli.exit_codes import FAILED, HONEST_NO, INTERRUPTED, OK, WRONG_INPUT
 from dgdr_cli.plain_text import plain
-
-OK = 0
-WRONG_INPUT = 2
-"""The input is wrong: field, value, bound, what would do."""
-HONEST_NO = 3
-"""Unsupported, or nothing feasible or renderable."""
-FAILED = 4
-INTERRUPTED = 130
-"""Results so far are kept. Where another signal than the keyboard's ended the program, `main` makes it 128 and that."""
 
 TRACEBACK_SWITCH = "DGDR_TRACEBACK"
 

@@ -37,7 +37,7 @@ def _run() -> None:
     code = signals.exit_code(otherwise=code if isinstance(code, int) else int(code is not None))
     reason = streams.flush()
     if reason is not None and code == 0:
-        from dgdr_cli.exits import FAILED
+        from dgdr_cli.exit_codes import FAILED
 
         sys.stderr.write(f"dgdr: {reason}\n")
         code = FAILED

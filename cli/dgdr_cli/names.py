@@ -2,7 +2,8 @@
 
 import re
 
-from dgdr_cli.exits import WRONG_INPUT, fail
+from dgdr_cli.exit_codes import WRONG_INPUT
+from dgdr_cli.exits import fail
 
 
 def check_label(what: str, name: str) -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from dgdr_cli.documents import read_mapping
-from dgdr_cli.exits import WRONG_INPUT, fail
+from dgdr_cli.exit_codes import WRONG_INPUT
+from dgdr_cli.exits import fail
 
 if TYPE_CHECKING:
     from dgdr_cli.requests import Admitted

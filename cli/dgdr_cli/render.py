@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 
 from dgdr_cli.documents import Format, about, read_mapping, write_data
-from dgdr_cli.exits import WRONG_INPUT, border, fail
+from dgdr_cli.exit_codes import WRONG_INPUT
+from dgdr_cli.exits import border, fail
 from dgdr_cli.names import check_label
 
 

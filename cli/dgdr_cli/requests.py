@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dgdr_cli.documents import about, named, read_mapping
-from dgdr_cli.exits import WRONG_INPUT, fail
+from dgdr_cli.exit_codes import WRONG_INPUT
+from dgdr_cli.exits import fail
 
 if TYPE_CHECKING:
     from dgdr_api.request import DynamoGraphDeploymentRequest

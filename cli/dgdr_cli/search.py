@@ -11,7 +11,8 @@ import typer
 
 from dgdr_cli import signals
 from dgdr_cli.documents import Format, about, write_data
-from dgdr_cli.exits import HONEST_NO, INTERRUPTED, OK, border
+from dgdr_cli.exit_codes import HONEST_NO, INTERRUPTED, OK
+from dgdr_cli.exits import border
 
 if TYPE_CHECKING:
     from dgdr_api.run import DynamoGraphDeploymentRun

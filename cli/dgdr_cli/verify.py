@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from dgdr_cli.documents import Format, about, read_mapping, write_data
-from dgdr_cli.exits import HONEST_NO, border
+from dgdr_cli.exit_codes import HONEST_NO
+from dgdr_cli.exits import border
 
 
 def verify(

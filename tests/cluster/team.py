@@ -14,6 +14,7 @@ from dgdr_kube.resource import CONFIG_MAP, JOB, POD, Resource
 from dgdr_operator.kinds import REQUEST, RUN, condition_of
 from dgdr_publisher.cluster.kinds import CANDIDATE
 
+from tests.api.objects import changed
 from tests.conftest import ROOT
 from tests.controlplane.kubectl import Kubectl
 
@@ -46,16 +47,7 @@ def eventually(found: Callable[[], T | None], what: str, deadline_s: float = DEA
 def document(example: str, *changes: tuple[str, Any]) -> dict[str, Any]:
     """An example as a document, with changes below its spec; the value ``...`` removes a field."""
     made: dict[str, Any] = yaml.safe_load((ROOT / "examples" / f"{example}.yaml").read_text())
-    for path, value in changes:
-        *parents, last = path.split(".")
-        node = made["spec"]
-        for parent in parents:
-            node = node.setdefault(parent, {})
-        if value is ...:
-            del node[last]
-        else:
-            node[last] = value
-    return made
+    return changed(made, *((f"spec.{path}", value) for path, value in changes))
 
 
 @dataclass(frozen=True)

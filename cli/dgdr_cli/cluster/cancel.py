@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dgdr_cli.cluster.options import Context, Kubeconfig, Namespace, Reason, connected
-from dgdr_cli.exits import OK, WRONG_INPUT, border, fail, note
+from dgdr_cli.exit_codes import OK, WRONG_INPUT
+from dgdr_cli.exits import border, fail, note
 
 if TYPE_CHECKING:
     from dgdr_kube.resource import Object

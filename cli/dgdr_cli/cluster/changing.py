@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from dgdr_cli.exits import WRONG_INPUT, fail
+from dgdr_cli.exit_codes import WRONG_INPUT
+from dgdr_cli.exits import fail
 
 if TYPE_CHECKING:
     from dgdr_kube.resource import Object, Resource

@@ -9,7 +9,8 @@ import typer
 from dgdr_cli import program
 from dgdr_cli.cluster.options import Context, DryRunOption, Kubeconfig, Namespace, Output, connected
 from dgdr_cli.documents import Format, named, write_data
-from dgdr_cli.exits import FAILED, WRONG_INPUT, border, fail
+from dgdr_cli.exit_codes import FAILED, WRONG_INPUT
+from dgdr_cli.exits import border, fail
 
 if TYPE_CHECKING:
     from dgdr_api.request import DynamoGraphDeploymentRequest

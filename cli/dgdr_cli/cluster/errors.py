@@ -7,7 +7,7 @@ from typing import Any
 
 from dgdr_kube.errors import AlreadyExists, Conflict, Forbidden, Invalid, KubeError, NoCluster, NotFound, Retryable
 
-from dgdr_cli.exits import FAILED, WRONG_INPUT
+from dgdr_cli.exit_codes import FAILED, WRONG_INPUT
 
 _CONNECTION = re.compile(r"^\w+\(.*?\): ")
 """How urllib3 begins: the connection as an object."""

@@ -3,7 +3,8 @@
 from typing import TYPE_CHECKING, Any
 
 from dgdr_cli import program
-from dgdr_cli.exits import FAILED, WRONG_INPUT, fail
+from dgdr_cli.exit_codes import FAILED, WRONG_INPUT
+from dgdr_cli.exits import fail
 from dgdr_cli.names import check_label
 
 if TYPE_CHECKING:

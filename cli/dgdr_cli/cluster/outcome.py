@@ -3,7 +3,7 @@
 from dgdr_api import reasons
 
 from dgdr_cli.cluster.objects import Object, completed, refs, text_at
-from dgdr_cli.exits import FAILED, HONEST_NO, INTERRUPTED, OK
+from dgdr_cli.exit_codes import FAILED, HONEST_NO, INTERRUPTED, OK
 
 _CODES = {
     reasons.SEARCH_SUCCEEDED: OK,

@@ -31,7 +31,7 @@ from pydantic import ValidationError
 
 from dgdr_cli.cluster.objects import Object, at, completed, controller, list_at, name_of, refs, text_at
 from dgdr_cli.cluster.outcome import outcome_text
-from dgdr_cli.exits import HONEST_NO, WRONG_INPUT
+from dgdr_cli.exit_codes import HONEST_NO, WRONG_INPUT
 
 MOST_DIFFERENCES = 5
 

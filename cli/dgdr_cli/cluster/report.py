@@ -10,7 +10,8 @@ import typer
 
 from dgdr_cli.cluster.options import Cluster, Context, Kubeconfig, Namespace, Output, connected
 from dgdr_cli.documents import Format, write_data
-from dgdr_cli.exits import WRONG_INPUT, border, fail, note
+from dgdr_cli.exit_codes import WRONG_INPUT
+from dgdr_cli.exits import border, fail, note
 from dgdr_cli.plain_text import plain, plain_data
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ import typer
 
 from dgdr_cli import program
 from dgdr_cli.cluster.options import Context, Kubeconfig, Namespace, Reason, connected
-from dgdr_cli.exits import WRONG_INPUT, border, fail, note
+from dgdr_cli.exit_codes import WRONG_INPUT
+from dgdr_cli.exits import border, fail, note
 
 if TYPE_CHECKING:
     from dgdr_kube.resource import Object

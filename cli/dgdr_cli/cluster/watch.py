@@ -9,7 +9,8 @@ import typer
 from dgdr_cli import program
 from dgdr_cli.cluster.options import Cluster, Context, Kubeconfig, Namespace, connected
 from dgdr_cli.documents import Format, write_data
-from dgdr_cli.exits import FAILED, INTERRUPTED, OK, WRONG_INPUT, border, fail, note
+from dgdr_cli.exit_codes import FAILED, INTERRUPTED, OK, WRONG_INPUT
+from dgdr_cli.exits import border, fail, note
 from dgdr_cli.names import check_label
 
 if TYPE_CHECKING:

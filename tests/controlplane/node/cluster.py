@@ -14,7 +14,7 @@ from tests.controlplane.build import ensure_binaries
 from tests.controlplane.fixture import user_kubeconfig
 from tests.controlplane.node import containerd, machine
 from tests.controlplane.node.errors import NodeError, UnavailableError
-from tests.controlplane.node.images import TARGETS, build_images, load_images
+from tests.controlplane.node.images import TARGETS, Images, build_images, load_images
 from tests.controlplane.node.machine import Report
 from tests.controlplane.process import wait_for_end
 
@@ -34,12 +34,14 @@ class Cluster:
         images: the image of each target, such as ``{"operator": "dgdr-operator:0a1b2c"}``.
         helm: the helm binary.
         own: whether it is the node of this machine; the methods below work on that one alone.
+        archive: file of the images, from which the own node loads them.
     """
 
     kubeconfig: Path
     images: Mapping[str, str]
     helm: Path
     own: bool
+    archive: Path | None = None
 
     def kill_container(self, namespace: str, pod: str, container: str) -> None:
         """End the main process of a container by SIGKILL and wait for its end, as the kernel does out of memory.
@@ -74,6 +76,24 @@ class Cluster:
         self._state()
         machine.up(lambda _: None)
 
+    def renew(self) -> None:
+        """End everything of the node by SIGKILL, as a machine that crashes, and begin another with the images.
+
+        Its kubeconfig stands at the same place; of the objects none is left.
+
+        Raises:
+            NodeError: it does not start, or the cluster is not our own.
+        """
+        before = self._state()
+        machine.kill(before)
+        machine.up(lambda _: None, tied=before.tied)
+        self.load(lambda _: None)
+
+    def load(self, report: Report) -> None:
+        """Load the images into the own node, unless they are there."""
+        if self.archive is not None:
+            load_images(Images(self.images, self.archive), report)
+
     def _state(self) -> machine.State:
         self._require_own()
         if (state := machine.status()) is None:
@@ -105,8 +125,9 @@ def provide_cluster(environ: Mapping[str, str], report: Report) -> Iterator[Clus
     ran_before = machine.status() is not None
     try:
         state = machine.up(report, tied=True)
-        load_images(images, report)
-        yield Cluster(state.kubeconfig, images.names, helm, own=True)
+        cluster = Cluster(state.kubeconfig, images.names, helm, own=True, archive=images.archive)
+        cluster.load(report)
+        yield cluster
     finally:
         if not ran_before:
             machine.down(report)

@@ -28,9 +28,11 @@ class Docker:
 
     Args:
         host: address of the daemon; None is the one that docker itself finds.
+        own: whether the daemon is ours alone.
     """
 
     host: str | None
+    own: bool
 
     def __call__(self, *arguments: str | Path) -> str:
         """Run ``docker <arguments>`` and return its output.
@@ -62,7 +64,7 @@ def docker_daemon(data: Path, report: Report) -> Iterator[Docker]:
         UnavailableError: there is none and none can be started here.
         StartError: our own does not start; the message carries the last lines of its log.
     """
-    found = Docker(None)
+    found = Docker(None, own=False)
     if find("docker") is not None and found.missing() is None:
         yield found
         return
@@ -79,7 +81,7 @@ def docker_daemon(data: Path, report: Report) -> Iterator[Docker]:
     process = Process("dockerd", ["/usr/bin/env", f"PATH={search_path()}", *_command(dockerd, data, host)], RUN / "log")
     try:
         process.start()
-        own = Docker(host)
+        own = Docker(host, own=True)
         process.wait_until(own.missing, _DEADLINE_S)
         yield own
     finally:

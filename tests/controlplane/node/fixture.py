@@ -18,6 +18,17 @@ from tests.controlplane.node.cluster import Cluster, provide_cluster
 from tests.controlplane.node.errors import UnavailableError
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Declare the marker."""
+    config.addinivalue_line("markers", "renews_cluster: begins a new node; runs before what others keep in the cluster")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put first what leaves nothing of the cluster's objects."""
+    items.sort(key=lambda item: item.get_closest_marker("renews_cluster") is None)
+
+
 @pytest.fixture(scope="session")
 def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """The cluster that the tests run on."""

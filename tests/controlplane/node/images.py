@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.controlplane.build import MODULE_DIRECTORY
 from tests.controlplane.node import base_image, containerd, context
-from tests.controlplane.node.docker import docker_daemon
+from tests.controlplane.node.docker import Docker, docker_daemon
 
 Report = Callable[[str], None]
 
@@ -22,6 +22,7 @@ BASE_VARIABLE = "DGDR_TEST_BASE"
 
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
 _KEPT = 2
+_LAYERS_KEPT = "72h"
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,8 @@ def _build(made: Images, directory: Path, base: str | None, report: Report) -> N
         unfinished = made.archive.with_suffix(".unfinished")
         docker("save", f"--output={unfinished}", *made.names.values())
         unfinished.rename(made.archive)
+        if docker.own:
+            _remove_old_layers(docker, set(made.names.values()))
 
 
 def load_images(images: Images, report: Report) -> None:
@@ -94,6 +97,14 @@ def _lock(path: Path, report: Report) -> Iterator[None]:
             report(f"waiting for another build ({path})")
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+def _remove_old_layers(docker: Docker, kept: set[str]) -> None:
+    """Remove from our own daemon earlier images, and the layers of builds that nobody has used for days."""
+    for name in docker("images", "--format={{.Repository}}:{{.Tag}}").split():
+        if name.startswith("dgdr-") and not name.startswith("dgdr-base:") and name not in kept:
+            docker("image", "rm", name)
+    docker("image", "prune", "--force", f"--filter=until={_LAYERS_KEPT}")
 
 
 def _remove_old(cache: Path) -> None:

@@ -1,7 +1,7 @@
 """Remove a node from the machine: at its end, and at the start of the next one when the last was killed.
 
 The same way for both, and for every state between: whatever of the node runs is killed, whatever is mounted is
-unmounted, then its directory goes, then what it added to the network. What is not there is passed over.
+unmounted, then what it added to the machine goes, then its directory. What is not there is passed over.
 """
 
 import os
@@ -35,16 +35,20 @@ _DEADLINE_S = 20.0
 _POLL_S = 0.02
 _CONTAINER_LOGS = Path("/var/log/containers")
 """Where the kubelet links the logs of pods; the place cannot be chosen."""
+_KUBELET_PLUGINS = Path("/var/lib/kubelet/device-plugins")
+"""Where the kubelet listens for device plugins; the place cannot be chosen."""
 _CGROUPS = Path("/sys/fs/cgroup")
 
 
 def remove() -> None:
-    """Remove every trace of a node.
+    """Remove every trace of a node. The node's directory goes last: while it stands, there is something to remove.
 
     Raises:
         LeftoverError: something does not go away in time.
         CommandError: a program that removes something ended with an error.
     """
+    if not layout.ROOT.exists():
+        return
     _wait_until_gone(_kill, "processes")
     _wait_until_gone(lambda: unmount_below(layout.ROOT), "mounts")
     sysctls.restore()
@@ -52,14 +56,26 @@ def remove() -> None:
     network.remove_results([path.name for path in sandboxes.glob("*")])
     for address in layout.CONTAINERD_STATE.glob("io.containerd.runtime.v2.task/*/*/address"):
         Path(address.read_text("utf-8").removeprefix("unix://")).unlink(missing_ok=True)
-    if layout.ROOT.exists():
-        shutil.rmtree(layout.ROOT)
     for link in _CONTAINER_LOGS.glob("*.log"):
         if link.is_symlink() and str(link.readlink()).startswith(f"{layout.ROOT}/"):
             link.unlink()
     network.remove_bridge()
+    if foreign_node() is None:
+        _remove_shared()
+    shutil.rmtree(layout.ROOT)
+
+
+def _remove_shared() -> None:
+    """Remove what has the same name for every node, when no other one has begun here since."""
     network.remove_rules()
-    _remove_cgroups()
+    for top in (*_CGROUPS.glob("kubepods"), *_CGROUPS.glob("*/kubepods")):
+        for group, _, _ in os.walk(top, topdown=False):
+            _remove_if_empty(Path(group))
+    (_KUBELET_PLUGINS / "kubelet.sock").unlink(missing_ok=True)
+    for directory in (_KUBELET_PLUGINS, network.RESULTS):
+        _remove_if_empty(directory)
+        _remove_if_empty(directory.parent)
+    _remove_if_empty(_CONTAINER_LOGS)
 
 
 def _wait_until_gone(remove_what_is_there: Callable[[], list[str]], what: str) -> None:
@@ -82,28 +98,29 @@ def _kill() -> list[str]:
 
 def processes() -> Iterator[tuple[int, str]]:
     """Yield process id and command of the node's own programs, and of everything in its containers."""
+    for pid, words, mounts in _all_processes():
+        if is_ours(words, mounts):
+            yield pid, " ".join(words).strip()
+
+
+def foreign_node() -> str | None:
+    """Name and process id of a kubelet or kube-proxy that is not ours, if one runs on this machine."""
+    for pid, words, mounts in _all_processes():
+        name = Path(words[0]).name
+        if name in _NODE_PROGRAMS and not is_ours(words, mounts):
+            return f"{name} ({pid})"
+    return None
+
+
+def _all_processes() -> Iterator[tuple[int, list[str], str]]:
+    """Yield process id, command line and the text of ``mountinfo`` of every process of this machine."""
     for directory in Path("/proc").glob("[0-9]*"):
         try:
             words = (directory / "cmdline").read_bytes().decode("utf-8", "replace").split("\0")
             mounts = (directory / "mountinfo").read_text("utf-8")
         except OSError:  # it ended meanwhile
             continue
-        if is_ours(words, mounts):
-            yield int(directory.name), " ".join(words).strip()
-
-
-def foreign_node() -> str | None:
-    """Name and process id of a kubelet or kube-proxy that is not ours, if one runs on this machine."""
-    for directory in Path("/proc").glob("[0-9]*"):
-        try:
-            words = (directory / "cmdline").read_bytes().decode("utf-8", "replace").split("\0")
-            mounts = (directory / "mountinfo").read_text("utf-8")
-        except OSError:
-            continue
-        name = Path(words[0]).name
-        if name in _NODE_PROGRAMS and not is_ours(words, mounts):
-            return f"{name} ({directory.name})"
-    return None
+        yield int(directory.name), words, mounts
 
 
 def is_ours(words: list[str], mounts: str) -> bool:
@@ -115,17 +132,9 @@ def is_ours(words: list[str], mounts: str) -> bool:
     return f"upperdir={layout.CONTAINERD_ROOT}/" in root
 
 
-def _remove_cgroups() -> None:
-    """Remove the groups of the pods; with cgroup v1 each controller has its own."""
-    for top in (*_CGROUPS.glob("kubepods"), *_CGROUPS.glob("*/kubepods")):
-        for directory, _, _ in os.walk(top, topdown=False):
-            _remove_group(Path(directory))
-
-
-def _remove_group(group: Path) -> None:
-    """Remove a group without processes; one that gets or loses some just now stays, which harms nobody."""
+def _remove_if_empty(directory: Path) -> None:
+    """Remove a directory, or a group of processes, that others may use too: then it stays, which harms nobody."""
     try:
-        if (group / "cgroup.procs").exists() and not (group / "cgroup.procs").read_text("utf-8"):
-            group.rmdir()
+        directory.rmdir()
     except OSError:
         return

@@ -13,9 +13,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from tests.controlplane.build import MODULE_DIRECTORY, ensure_binaries
 from tests.controlplane.node import leftovers, supervisor
@@ -32,15 +33,25 @@ _DOWN_DEADLINE_S = 60.0
 _ANSWER_DEADLINE_S = 200.0
 """Above the longest wait of a step of the start."""
 _POLL_S = 0.05
+_started: list[subprocess.Popen[bytes]] = []
+"""The supervisors of this process. They are kept: a tied one ends when its standard input is collected."""
 _ERROR_BYTES = 4000
 
 
 @dataclass(frozen=True)
 class State:
-    """A running node: its kubeconfig, the process that holds it, and the process id of each program that runs."""
+    """A running node.
+
+    Args:
+        kubeconfig: how to reach it, as an administrator.
+        supervisor: id of the process that holds it.
+        tied: whether it ends with the process that started it.
+        pids: process id of each of its programs; None for one that has ended.
+    """
 
     kubeconfig: Path
     supervisor: int
+    tied: bool
     pids: Mapping[str, int | None]
 
 
@@ -72,26 +83,38 @@ def up(report: Report, *, tied: bool = False) -> State:
         raise UnavailableError(f"{found} runs here, and two would share cgroups and iptables: give its kubeconfig")
     require(NODE_PACKAGES, report)
     ensure_binaries(BINARIES)
+    with tempfile.TemporaryFile() as log:
+        try:
+            return _start(report, log, tied=tied)
+        except KeyboardInterrupt:
+            for child in _started:
+                child.terminate()
+                child.wait(_DOWN_DEADLINE_S)
+            raise
+
+
+def _start(report: Report, log: IO[bytes], *, tied: bool) -> State:
+    """Give the order to whoever holds the node, or to a supervisor that is started for it."""
     end = time.monotonic() + _START_DEADLINE_S
     child: subprocess.Popen[bytes] | None = None
-    with tempfile.TemporaryFile() as log:
-        while True:
-            try:
-                return _ask(supervisor.UP, report)
-            except NoAnswerError as error:  # nobody holds a node, or not for long any more, or not yet
-                if child is not None and child.poll():
-                    raise NodeError(f"the node's process ended with {child.returncode}:\n{_tail(log)}") from error
-                if time.monotonic() > end:
-                    raise NodeError(f"the node's process takes no orders: {error}\n{_tail(log)}") from error
-            if child is None or child.poll() is not None:
-                child = _start_supervisor(log, tied=tied)
-            time.sleep(_POLL_S)
+    while True:
+        try:
+            return _state(_ask(supervisor.UP, report))
+        except NoAnswerError as error:  # nobody holds a node, or not for long any more, or not yet
+            if child is not None and child.poll():
+                raise NodeError(f"the node's process ended with {child.returncode}:\n{_tail(log)}") from error
+            if time.monotonic() > end:
+                raise NodeError(f"the node's process takes no orders: {error}\n{_tail(log)}") from error
+        if child is None or child.poll() is not None:
+            child = _start_supervisor(log, tied=tied)
+            _started.append(child)
+        time.sleep(_POLL_S)
 
 
 def status() -> State | None:
     """Return the running node, or None."""
     try:
-        return _ask(supervisor.STATUS, lambda _: None)
+        return _state(_ask(supervisor.STATUS, lambda _: None))
     except NoAnswerError:
         return None
 
@@ -104,14 +127,10 @@ def down(report: Report) -> None:
         LeftoverError: something does not go away.
     """
     require_machine()
-    found = status()
-    if found is not None:
-        report("ending the node")
-        try:
-            _ask(supervisor.DOWN, report)
-        except NoAnswerError:  # it died just now
-            report("it died")
-        wait_for_end(found.supervisor, _DOWN_DEADLINE_S)
+    with suppress(NoAnswerError):  # there is none, or it died just now
+        _ask(supervisor.DOWN, report)
+    for child in _started:
+        child.wait(_DOWN_DEADLINE_S)
     leftovers.remove()
 
 
@@ -142,7 +161,11 @@ def _start_supervisor(log: IO[bytes], *, tied: bool) -> subprocess.Popen[bytes]:
     )
 
 
-def _ask(order: str, report: Report) -> State:
+def _state(answer: Mapping[str, Any]) -> State:
+    return State(Path(answer["kubeconfig"]), answer["supervisor"], answer["tied"], answer["pids"])
+
+
+def _ask(order: str, report: Report) -> Mapping[str, Any]:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         try:
             connection.settimeout(_ANSWER_DEADLINE_S)
@@ -158,7 +181,8 @@ def _ask(order: str, report: Report) -> State:
             elif kind == "error":
                 raise NodeError(content)
             else:
-                return State(Path(content["kubeconfig"]), content["supervisor"], content["pids"])
+                answer: Mapping[str, Any] = content
+                return answer
     raise NoAnswerError(f"the process that got the order {order!r} ended")
 
 

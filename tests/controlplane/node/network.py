@@ -33,7 +33,7 @@ CONFLIST = {
 
 _TABLES = ("iptables", "ip6tables")
 _CHAIN = re.compile(r"^:(KUBE-\S+)")
-_RESULTS = Path("/var/lib/cni/results")
+RESULTS = Path("/var/lib/cni/results")
 """Where containerd's CNI library keeps what it configured; the place cannot be chosen."""
 
 
@@ -92,5 +92,5 @@ def _removal(lines: Sequence[str], chains: Sequence[str]) -> list[str]:
 def remove_results(sandboxes: Sequence[str]) -> None:
     """Remove what the CNI library kept of pod sandboxes that were never disconnected."""
     for sandbox in sandboxes:
-        for result in _RESULTS.glob(f"*-{sandbox}-*"):
+        for result in RESULTS.glob(f"*-{sandbox}-*"):
             result.unlink(missing_ok=True)

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from tests.controlplane.node import components, containerd, layout, leftovers, network, pause, sysctls
+from tests.controlplane.node.errors import NodeError
 from tests.controlplane.plane import BINARIES as PLANE_BINARIES
 from tests.controlplane.plane import SERVICE_HOST, ControlPlane, not_ok, start_control_plane
-from tests.controlplane.process import Process
+from tests.controlplane.process import Process, StartError
 
 BINARIES = (*PLANE_BINARIES, *components.BINARIES, "pause")
 """What a node is made of, by the names of ``build.MODULES``."""
@@ -19,6 +20,7 @@ BINARIES = (*PLANE_BINARIES, *components.BINARIES, "pause")
 _NODE_PATH = f"/api/v1/nodes/{layout.NODE}"
 _ACCOUNT_PATH = "/api/v1/namespaces/default/serviceaccounts/default"
 _DEADLINE_S = 90.0
+_OTHER_LINES = 6
 Report = Callable[[str], None]
 
 
@@ -41,6 +43,7 @@ class Node:
 
         Raises:
             StartError: a process ended or the deadline passed; the message carries the last lines of its log.
+            NodeError: the node is not ready in time; the message carries the last lines of every log.
             CommandError: containerd does not take the pause image.
         """
         for process in self.processes:
@@ -52,6 +55,15 @@ class Node:
         if layout.PAUSE_IMAGE not in containerd.images():
             containerd.load(pause.archive(self.binaries["pause"], layout.CONTAINERD / "pause.tar"))
         report("waiting for the node")
+        try:
+            self._wait()
+        except StartError as error:
+            logs = [
+                f"last lines of {process.log.name}:\n{process.log_tail(_OTHER_LINES)}" for process in self.processes
+            ]
+            raise NodeError("\n".join([str(error), *logs])) from error
+
+    def _wait(self) -> None:
         proxy, kubelet = self.components[-2:]
         kubelet.wait_until(self._node_missing, _DEADLINE_S)
         service = f"https://{SERVICE_HOST}:443"
@@ -87,7 +99,7 @@ def run_node(binaries: Mapping[str, Path], report: Report) -> Iterator[Node]:
 
     Raises:
         LeftoverError: what an earlier run left cannot be removed.
-        StartError: see ``Node.ensure``.
+        StartError, NodeError: see ``Node.ensure``.
     """
     report("removing what an earlier run left, if anything")
     leftovers.remove()

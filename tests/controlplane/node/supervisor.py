@@ -17,7 +17,7 @@ import threading
 from collections.abc import Mapping
 from contextlib import ExitStack
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 from tests.controlplane.build import ControlPlaneError, ensure_binaries
 from tests.controlplane.node import layout
@@ -39,19 +39,24 @@ def main(arguments: list[str]) -> int:
         except OSError:  # another one holds the node; whoever wanted this one finds that
             return 0
         listener.listen(_BACKLOG)
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-        if TIED in arguments:
+        signal.signal(signal.SIGTERM, _end)
+        tied = TIED in arguments
+        if tied:
             threading.Thread(target=_down_at_end_of_input, daemon=True).start()
         with ExitStack() as last, ExitStack() as stack:
-            stack.callback(signal.signal, signal.SIGTERM, signal.SIG_DFL)
-            connection = last.enter_context(_serve(listener, stack))
-            signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the end is in order, and takes a second
+            connection = last.enter_context(_serve(listener, stack, tied=tied))
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
             stack.close()
-            _tell(connection, "done", _state(None))
+            _tell(connection, "done", _state(None, tied=tied))
     return 0
 
 
-def _serve(listener: socket.socket, stack: ExitStack) -> socket.socket:
+def _end(*_: object) -> NoReturn:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the end is in order and takes a second: a second signal waits
+    sys.exit(0)
+
+
+def _serve(listener: socket.socket, stack: ExitStack, *, tied: bool) -> socket.socket:
     """Obey until the order ``down``, and return the connection that it came on."""
     node: Node | None = None
     while True:
@@ -66,7 +71,7 @@ def _serve(listener: socket.socket, stack: ExitStack) -> socket.socket:
                     node = stack.enter_context(run_node(ensure_binaries(BINARIES), report))
                 elif order == UP and node is not None:
                     node.ensure(report)
-                _tell(connection, "done", _state(node))
+                _tell(connection, "done", _state(node, tied=tied))
             except (ControlPlaneError, OSError) as error:
                 _tell(connection, "error", str(error))
                 if node is None:
@@ -88,10 +93,10 @@ def _tell(connection: socket.socket, kind: str, content: object) -> None:
         sys.stderr.write(f"nobody reads: {kind}: {content}\n")
 
 
-def _state(node: Node | None) -> Mapping[str, Any]:
+def _state(node: Node | None, *, tied: bool) -> Mapping[str, Any]:
     processes = [] if node is None else node.processes
     pids = {process.name: process.pid if process.running else None for process in processes}
-    return {"kubeconfig": str(layout.KUBECONFIG), "supervisor": os.getpid(), "pids": pids}
+    return {"kubeconfig": str(layout.KUBECONFIG), "supervisor": os.getpid(), "tied": tied, "pids": pids}
 
 
 def _down_at_end_of_input() -> None:
