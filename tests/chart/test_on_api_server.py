@@ -9,13 +9,22 @@ from typing import Any
 
 import pytest
 import yaml
+from dgdr_api.base import wire
+from dgdr_kube.client import KubeClient, configuration
 from dgdr_kube.resource import JOB
+from dgdr_operator.job_builder import build_role_binding, build_service_account
+from dgdr_operator.kinds import RUN
+from dgdr_operator.settings import settings_from
+from dgdr_publisher.cluster.store import read_run
 
 from tests.chart.rendering import CASES, CHART, RELEASE, SYSTEM, Helm, Objects, environment, operator_pod
 from tests.controlplane.kubectl import Kubectl
 from tests.controlplane.plane import ControlPlane, start_control_plane
 from tests.operator.conftest import StartOperator, client
 from tests.operator.hands import Hands
+from tests.publisher.cluster.test_store import publication, store_of
+from tests.publisher.samples import AGG, DISAGG, points, run
+from tests.publisher.waiting import until
 
 REQUESTS, RUNS, CANDIDATES = (
     f"dynamographdeployment{kind}.sweeper.dgdr.dev" for kind in ("requests", "runs", "candidates")
@@ -124,21 +133,31 @@ def review(user: str, verb: str, resource: str, namespace: str) -> dict[str, Any
 
 
 @pytest.fixture(scope="module")
-def kubectl(control_plane: ControlPlane, install: Callable[[ControlPlane], Kubectl]) -> Kubectl:
+def plane(controlplane_binaries: dict[str, Path]) -> Iterator[ControlPlane]:
+    """A server that also asks for the right to hold up an owner's deletion, as some clusters do."""
+    plugin = "--enable-admission-plugins=OwnerReferencesPermissionEnforcement"
+    with start_control_plane(controlplane_binaries, apiserver_arguments=[plugin]) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def kubectl(plane: ControlPlane, install: Callable[[ControlPlane], Kubectl]) -> Kubectl:
     """kubectl on a server with our CRDs and the namespaces of the cases, which take restricted pods alone."""
-    kubectl = install(control_plane)
+    kubectl = install(plane)
     labels = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "warn")}
     namespaces = [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
         for name in (SYSTEM, *NAMESPACES)
     ]
     kubectl("apply", "-f", "-", input=yaml.safe_dump_all(namespaces))
+    kinds = f"{REQUESTS},{RUNS},{CANDIDATES}"
+    until(lambda: kubectl("get", kinds, check=False).returncode == 0, "lists of kinds that were just made")
     return kubectl
 
 
 @pytest.fixture(params=["default", "namespaced"])
 def installed(request: pytest.FixtureRequest, kubectl: Kubectl, chart: Helm) -> Iterator[Installed]:
-    """The chart, serving all namespaces or two; taken away again, since other tests make roles of these names."""
+    """The chart, serving all namespaces or two."""
     text = chart.text(values=CASES[request.param])
     kubectl("apply", "-f", "-", input=text)
     yield Installed(kubectl, [value for value in yaml.safe_load_all(text) if value])
@@ -176,14 +195,14 @@ def test_the_operators_rights(installed: Installed) -> None:
 
 
 def test_the_operator_works_as_the_chart_starts_it(
-    installed: Installed, control_plane: ControlPlane, start_operator: StartOperator, tmp_path: Path
+    installed: Installed, plane: ControlPlane, start_operator: StartOperator
 ) -> None:
     """Its variables and its rights, in a namespace that is served; then the rights of the run that it made."""
-    kubeconfig = control_plane.write_kubeconfig("chart-operator", OPERATOR, ["system:serviceaccounts"])
+    kubeconfig = plane.write_kubeconfig("chart-operator", OPERATOR, ["system:serviceaccounts"])
     variables = environment(installed.objects) | {"KUBECONFIG": str(kubeconfig), "DGDR_HTTP_PORT": "0"}
-    operator = start_operator(control_plane, "chart", *(f"{name}={value}" for name, value in variables.items()))
+    operator = start_operator(plane, "chart", *(f"{name}={value}" for name, value in variables.items()))
     operator.wait_until_ready()
-    hands = Hands(installed.kubectl, client(control_plane, "test"), operator)
+    hands = Hands(installed.kubectl, client(plane, "test"), operator)
     try:
         hands.submit("team-b", name="chart")
         job = hands.job("team-b", name="chart")
@@ -203,6 +222,34 @@ def test_the_operator_works_as_the_chart_starts_it(
         installed.kubectl("delete", REQUESTS, "chart", "--namespace=team-b")
         for value in hands.names(JOB, "team-b"):
             installed.kubectl("delete", "job", value, "--namespace=team-b", "--wait=false", "--cascade=orphan")
+
+
+def test_a_publisher_writes_all_it_has_with_the_rights_of_its_run(installed: Installed, plane: ControlPlane) -> None:
+    body = wire(run())
+    body["metadata"] |= {"namespace": "team-a"}
+    made = client(plane, "dgdr-operator").create(RUN, body)
+    settings = settings_from(environment(installed.objects)).job
+    for value in (build_service_account(made), build_role_binding(made, settings)):
+        installed.kubectl("apply", "-f", "-", input=json.dumps(value))
+    name = made["metadata"]["name"]
+    account = plane.write_kubeconfig("chart-publisher", f"system:serviceaccount:team-a:{name}")
+    kube = KubeClient(configuration(account), "dgdr-publisher")
+
+    of = read_run(kube, "team-a", name)
+    found, store = publication(of), store_of(kube, of)
+    store.candidates.load()
+    assert store.report.load() == ()
+    store.write_candidates(found.candidates or ())
+    store.write_run(of.model_copy(update={"status": found.status}))
+    store.write_points([points(DISAGG, AGG)], {DISAGG.id: "name"})
+    store.report.write_logs({"sweeper": ["a line"]}, {})
+    written = installed.kubectl("get", f"{CANDIDATES},configmaps", "--namespace=team-a", "--output=name").stdout
+    assert written.count("candidate") == len(found.candidates or ()) == 2
+    assert written.count("configmap/qwen") == 2
+    store.candidates.delete_others([])
+
+    installed.kubectl("delete", RUNS, name, "--namespace=team-a")
+    installed.kubectl("delete", "configmaps", "--all", "--namespace=team-a")
 
 
 @pytest.mark.parametrize("role", ["view", "edit"])

@@ -98,7 +98,7 @@ class Room:
         return self.until(name, lambda status: status["phase"] == phase, phase)
 
     def __call__(self, *arguments: str) -> str:
-        return self.kubectl(*arguments, "-n", self.namespace).stdout
+        return self.kubectl("-n", self.namespace, *arguments).stdout
 
 
 @pytest.fixture

@@ -147,11 +147,12 @@ def _runs(pid: int) -> bool:
     try:
         os.kill(pid, 0)
         state = Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()[0]
+        threads = sum(1 for _ in Path(f"/proc/{pid}/task").iterdir())
     except ProcessLookupError:
         return False
     except FileNotFoundError:  # ended just now, or a system without /proc, where only the signal can tell
         return sys.platform != "linux"
-    return state != "Z"
+    return state != "Z" or threads > 1  # the first thread may end before the others
 
 
 def _kill_with_parent() -> list[str]:

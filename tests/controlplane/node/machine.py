@@ -89,7 +89,7 @@ def up(report: Report, *, tied: bool = False) -> State:
         except KeyboardInterrupt:
             for child in _started:
                 child.terminate()
-                child.wait(_DOWN_DEADLINE_S)
+            _forget_started()
             raise
 
 
@@ -129,8 +129,7 @@ def down(report: Report) -> None:
     require_machine()
     with suppress(NoAnswerError):  # there is none, or it died just now
         _ask(supervisor.DOWN, report)
-    for child in _started:
-        child.wait(_DOWN_DEADLINE_S)
+    _forget_started()
     leftovers.remove()
 
 
@@ -141,6 +140,16 @@ def kill(state: State) -> None:
         _kill(pid)
     for pid in pids:
         wait_for_end(pid, _DOWN_DEADLINE_S)
+    _forget_started()
+
+
+def _forget_started() -> None:
+    """Wait for the end of the supervisors of this process, which have been told to end."""
+    while _started:
+        child = _started.pop()
+        child.wait(_DOWN_DEADLINE_S)
+        if child.stdin is not None:
+            child.stdin.close()
 
 
 def _kill(pid: int) -> None:

@@ -1,8 +1,8 @@
 """A node from nothing to Ready, and to nothing again."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,6 +18,8 @@ BINARIES = (*PLANE_BINARIES, *components.BINARIES, "pause")
 """What a node is made of, by the names of ``build.MODULES``."""
 
 _NODE_PATH = f"/api/v1/nodes/{layout.NODE}"
+_KUBELET_PATH = f"{_NODE_PATH}/proxy/healthz"
+"""The kubelet itself, by the way that logs and exec take: the node's conditions outlive a killed kubelet a while."""
 _ACCOUNT_PATH = "/api/v1/namespaces/default/serviceaccounts/default"
 _DEADLINE_S = 90.0
 _OTHER_LINES = 6
@@ -46,12 +48,10 @@ class Node:
             NodeError: the node is not ready in time; the message carries the last lines of every log.
             CommandError: containerd does not take the pause image.
         """
-        for process in self.processes:
-            if not process.running:
-                report(f"starting {process.name}")
-                process.start()
+        _start([self.plane.etcd, self.plane.apiserver, self.containerd], report)
         self.plane.wait_until_ready()
         containerd.wait_until_ready(self.containerd)
+        _start(self.components, report)  # a kubelet that finds no containerd ends
         if layout.PAUSE_IMAGE not in containerd.images():
             containerd.load(pause.archive(self.binaries["pause"], layout.CONTAINERD / "pause.tar"))
         report("waiting for the node")
@@ -71,10 +71,17 @@ class Node:
 
     def _node_missing(self) -> str | None:
         """Return what keeps pods from running, or None."""
-        for path in (_NODE_PATH, _ACCOUNT_PATH):
+        for path in (_NODE_PATH, _KUBELET_PATH, _ACCOUNT_PATH):
             if (missing := not_ok(partial(self.plane.get, path), path)) is not None:
                 return missing
         return node_missing(json.loads(self.plane.get(_NODE_PATH)[1]))
+
+
+def _start(processes: Sequence[Process], report: Report) -> None:
+    for process in processes:
+        if not process.running:
+            report(f"starting {process.name}")
+            process.start()
 
 
 def node_missing(node: Mapping[str, Any]) -> str | None:
@@ -112,25 +119,20 @@ def run_node(binaries: Mapping[str, Path], report: Report) -> Iterator[Node]:
         network.create_bridge()
         report("starting etcd and kube-apiserver")
         plane = stack.enter_context(_start_plane(binaries))
-        runtime = containerd.describe()
-        node = Node(plane, runtime, components.describe(binaries, plane), binaries)
-        for process in (runtime, *node.components):
-            stack.callback(process.kill)
+        node = Node(plane, containerd.describe(), components.describe(binaries, plane), binaries)
+        for process in node.processes:
+            stack.callback(process.kill)  # nothing of it is kept, so nothing need end in order
         node.ensure(report)
         layout.KUBECONFIG.write_bytes(plane.kubeconfig.read_bytes())
         yield node
-        for process in node.processes:
-            process.kill()
 
 
-@contextmanager
-def _start_plane(binaries: Mapping[str, Path]) -> Iterator[ControlPlane]:
+def _start_plane(binaries: Mapping[str, Path]) -> AbstractContextManager[ControlPlane]:
     arguments = [
         "--bind-address=0.0.0.0",
         f"--advertise-address={layout.ADDRESS}",
         *components.kubelet_client_arguments(layout.CONTROL_PLANE),
     ]
-    with start_control_plane(
+    return start_control_plane(
         binaries, hosts=[layout.ADDRESS], apiserver_arguments=arguments, directory=layout.CONTROL_PLANE
-    ) as plane:
-        yield plane
+    )
