@@ -3,12 +3,13 @@
 Order of the start: probes answer, this replica leads, one list of everything fills the store, workers and watches run.
 """
 
+import argparse
 import logging
 import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from dgdr_kube.client import KubeClient, configuration
@@ -37,8 +38,15 @@ LOST, BAD_SETTINGS, NO_CLUSTER = 1, 2, 3
 """Exit codes; 0 when it was told to stop."""
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Run the operator; exits with one of the codes above."""
+    argparse.ArgumentParser(
+        prog="dgdr-operator",
+        description="Turns search requests into runs and Jobs. Everything is set by DGDR_* variables, as the chart "
+        "writes them; DGDR_SWEEPER_IMAGE and DGDR_PUBLISHER_IMAGE must be there.",
+        epilog=f"Exit codes: 0 told to stop, {LOST} lost the lease or a thread, {BAD_SETTINGS} a variable or argument is "
+        f"wrong, {NO_CLUSTER} no cluster.",
+    ).parse_args(arguments)
     try:
         settings = settings_from()
     except SettingsError as error:
