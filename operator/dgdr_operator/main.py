@@ -44,8 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         prog="dgdr-operator",
         description="Turns search requests into runs and Jobs. Everything is set by DGDR_* variables, as the chart "
         "writes them; DGDR_SWEEPER_IMAGE and DGDR_PUBLISHER_IMAGE must be there.",
-        epilog=f"Exit codes: 0 told to stop, {LOST} lost the lease or a thread, {BAD_SETTINGS} a variable or argument is "
-        f"wrong, {NO_CLUSTER} no cluster.",
+        epilog=f"Exit codes: 0 told to stop, {LOST} lost the lease or a thread, {BAD_SETTINGS} a wrong variable or "
+        f"argument, {NO_CLUSTER} no cluster.",
     ).parse_args(arguments)
     try:
         settings = settings_from()
