@@ -5,13 +5,14 @@ from typing import Annotated
 
 import typer
 
-from dgdr_cli import catalog, coverage, render, schema, search, space, verify
+from dgdr_cli import catalog, coverage, program, render, schema, search, space, verify
 from dgdr_cli.cluster import commands
 
 app = typer.Typer(
     name="dgdr",
     help="Find the configuration that serves a model best on your GPUs, as a DynamoGraphDeployment.",
     no_args_is_help=True,
+    add_completion=program.called() == program.DGDR,  # kubectl completes its plugins in a way of its own
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},

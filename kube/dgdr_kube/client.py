@@ -190,8 +190,8 @@ class KubeClient:
         content_type: str = _JSON,
     ) -> dict[str, Any]:
         with self._asked(verb, path, query, body, content_type=content_type) as answer:
-            text = answer.read().decode()  # type: ignore[no-untyped-call]
-        return _object(f"{verb} {path}", text)
+            content = answer.read()  # type: ignore[no-untyped-call]
+        return _object(f"{verb} {path}", content)
 
     @contextmanager
     def _asked(
@@ -218,7 +218,7 @@ class KubeClient:
         try:
             answer = self._client.call_api(method, url, headers, sent, _request_timeout=timeout or self._timeout)
             if answer.status >= _FIRST_ERROR:
-                text = answer.read().decode()  # type: ignore[no-untyped-call]
+                text = answer.read().decode(errors="replace")  # type: ignore[no-untyped-call]
                 raise error_of(asked, answer.status, text, retry_after=answer.headers.get("Retry-After"))
             yield answer
         except (urllib3.exceptions.HTTPError, OSError) as error:
@@ -255,11 +255,16 @@ def _yaml(value: object) -> bytes:
     return _NOT_IN_YAML.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode()
 
 
-def _object(asked: str, text: str) -> dict[str, Any]:
+def _object(asked: str, content: bytes) -> dict[str, Any]:
+    """The object in an answer: what stands in front of the server, or in its place, may say anything."""
     try:
-        value = json.loads(text)
+        value = json.loads(content.decode())
     except ValueError as error:
-        raise Retryable(asked, f"the answer is no JSON: {text[:200]}") from error
-    if not isinstance(value, dict):
-        raise KubeError(asked, f"the answer is no object: {text[:200]}")
+        raise Retryable(asked, f"the answer is no JSON: {_start(content)}") from error
+    if not isinstance(value, dict) or not isinstance(value.get("metadata"), dict):
+        raise KubeError(asked, f"the answer is no object: {_start(content)}")
     return value
+
+
+def _start(content: bytes) -> str:
+    return content[:200].decode(errors="replace")

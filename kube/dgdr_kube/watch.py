@@ -54,4 +54,4 @@ def lines_of(chunks: Iterable[bytes]) -> Iterator[str]:
     rest = b""
     for chunk in chunks:
         *lines, rest = (rest + chunk).split(b"\n")
-        yield from (line.decode() for line in lines if line.strip())
+        yield from (line.decode(errors="replace") for line in lines if line.strip())

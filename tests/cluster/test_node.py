@@ -147,7 +147,7 @@ def test_a_node_starts_where_everything_was_killed(own: Cluster, room: Room) -> 
     before = _state()
     own.renew()
     assert not set(before.pids.values()) & set(_state().pids.values())
-    assert not any("pause()" in command for _, command in leftovers.processes())
+    assert not any("pause()" in command for _, command in leftovers.NODE.processes())
     assert "NotFound" in room.kubectl("get", "namespace", room.namespace, check=False).stderr
     again = _make_room(own, room.kubectl)
     again.run("whoami", _WHO_AM_I)

@@ -41,3 +41,9 @@ def test_an_error_of_the_server(code: int | None, kind: type[KubeError], status:
     with pytest.raises(kind, match="too old resource version") as found:
         change_of("GET", json.dumps({"type": "ERROR", "object": value}))
     assert found.value.status == status
+
+
+def test_bytes_that_are_no_text_are_no_change() -> None:
+    (line,) = lines_of([b"\xff\xfe\n"])
+    with pytest.raises(Retryable, match="no change"):
+        change_of("GET", line)

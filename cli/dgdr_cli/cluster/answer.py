@@ -24,6 +24,10 @@ class Answered:
     """This run answers it."""
 
     run: str
+    generation: int
+    """Of the request; that of the run may be an older one."""
+    why: str
+    """In the operator's words."""
 
 
 def answer_of(request: Object) -> Waits | Refused | Answered:
@@ -38,7 +42,7 @@ def answer_of(request: Object) -> Waits | Refused | Answered:
         return Refused(f"{text_at(accepted, 'reason')}: {text_at(accepted, 'message')}")
     run = active or next(iter(refs(request, "recentRunRefs")), "")
     if run:
-        return Answered(run)
+        return Answered(run, generation, text_at(accepted, "message"))
     if at(request, "spec", "suspend"):
         return Waits("the request is suspended: nothing is started until spec.suspend is false")
     return Waits(f"generation {generation} has no run yet")

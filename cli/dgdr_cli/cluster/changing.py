@@ -1,5 +1,6 @@
 """Changing an object of a person, with a reason: exactly the object that was looked at."""
 
+import unicodedata
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +18,11 @@ _ATTEMPTS = 5
 
 def check_reason(reason: str) -> None:
     """End with exit 2 where the reason that a person gives says nothing, or is too long for its field."""
-    if not reason.strip() or len(reason.encode()) > MOST_REASON:
-        fail(WRONG_INPUT, f"--reason has {len(reason.encode()):,} bytes: must be 1 to {MOST_REASON:,}, and not blank")
+    size = len(reason.encode(errors="surrogateescape"))  # as it was typed: bytes that are no text stand for themselves
+    if not reason.strip() or size > MOST_REASON:
+        fail(WRONG_INPUT, f"--reason has {size:,} bytes: must be 1 to {MOST_REASON:,}, and not blank")
+    if any(unicodedata.category(character) == "Cs" for character in reason):
+        fail(WRONG_INPUT, f"--reason {reason!r}: must be UTF-8 text")
 
 
 def patched(

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
-from dgdr_api.canonical import canonical_json
 from dgdr_api.identity import deployable
 
-from dgdr_cli.cluster.objects import Object, at
+from dgdr_cli.cluster.objects import Object, at, json_text
 
 ABSENT = None
 """Value of a side that has nothing at a place."""
@@ -67,7 +66,7 @@ def differences(left: Any, right: Any, pointer: str = "") -> Iterator[Difference
         case list(), list():
             for index, (one, another) in enumerate(zip_longest(left, right, fillvalue=ABSENT)):
                 yield from differences(one, another, f"{pointer}/{index}")
-        case _ if canonical_json(left) != canonical_json(right):
+        case _ if json_text(left) != json_text(right):
             yield Difference(pointer, _shown(left), _shown(right))
 
 
@@ -85,7 +84,7 @@ def _given(found: tuple[int, str | None] | None) -> str | None:
     """The value of an option; one that takes none is ``set``."""
     if found is None:
         return None
-    return "set" if found[1] is None else canonical_json(found[1])
+    return "set" if found[1] is None else json_text(found[1])
 
 
 def _results(candidate: Object) -> dict[str, Any]:
@@ -94,8 +93,8 @@ def _results(candidate: Object) -> dict[str, Any]:
 
 
 def _named(items: list[Any]) -> bool:
-    names = [item.get("name") for item in items if isinstance(item, Mapping)]
-    return len(names) == len(items) > 0 and None not in names and len({*names}) == len(names)
+    names = [item["name"] for item in items if isinstance(item, Mapping) and isinstance(item.get("name"), str)]
+    return len({*names}) == len(items) > 0
 
 
 def _by_name(items: list[Any]) -> dict[str, int]:
@@ -125,4 +124,4 @@ def _options(arguments: list[Any]) -> dict[str, tuple[int, str | None]] | None:
 
 
 def _shown(value: Any) -> str | None:  # noqa: ANN401 - any JSON value
-    return None if value is ABSENT else canonical_json(value)
+    return None if value is ABSENT else json_text(value)

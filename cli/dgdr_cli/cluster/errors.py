@@ -1,5 +1,6 @@
 """What an error of the cluster means for a person: an exit code, what was asked, what was found, what would do."""
 
+import json
 import re
 from collections.abc import Callable
 from http import HTTPStatus
@@ -11,6 +12,8 @@ from dgdr_cli.exit_codes import FAILED, WRONG_INPUT
 
 _CONNECTION = re.compile(r"^\w+\(.*?\): ")
 """How urllib3 begins: the connection as an object."""
+_NOT_ALLOWED = " cannot "
+"""In the words of the authorizer: user … cannot create resource …."""
 
 
 def verdict(error: KubeError) -> tuple[int, str]:
@@ -35,6 +38,18 @@ def no_answer(error: KubeError) -> str:
     return f"the API server {server} does not answer: {_CONNECTION.sub('', why)}".replace("  ", " ")
 
 
+def what_would_do(error: KubeError, needed: str = "a role that allows it") -> str:
+    """What helps against a refusal: a role, where none allows it; a quota or a policy says itself what it wants.
+
+    Args:
+        error: the refusal.
+        needed: the role, in words.
+    """
+    if _NOT_ALLOWED in error.message:
+        return f"ask an administrator for {needed}"
+    return "a rule of the cluster refuses it, no role would do: meet the rule or ask who made it"
+
+
 def _no_cluster(error: KubeError) -> tuple[int, str]:
     return WRONG_INPUT, f"{error.asked}: {error.message}; name another with --kubeconfig and --context"
 
@@ -48,10 +63,12 @@ def _not_found(error: KubeError) -> tuple[int, str]:
 def _forbidden(error: KubeError) -> tuple[int, str]:
     if error.status == HTTPStatus.UNAUTHORIZED:
         return FAILED, f"the API server does not accept the credentials: {error.message}; log in again"
-    return FAILED, f"{error.message}; ask an administrator for a role that allows it"
+    return FAILED, f"{error.message}; {what_would_do(error)}"
 
 
 def _retryable(error: KubeError) -> tuple[int, str] | None:
+    if isinstance(error.__cause__, json.JSONDecodeError | UnicodeDecodeError):
+        return FAILED, f"what answers is no API server: {error.message}; check --context and --kubeconfig"
     return None if error.status else (FAILED, f"{no_answer(error)}; check --context and --kubeconfig, or try again")
 
 

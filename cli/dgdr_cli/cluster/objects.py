@@ -1,8 +1,11 @@
 """Reading objects of the cluster as they are: what another version of us wrote has other fields, and is shown too."""
 
+import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
+
+from dgdr_api.canonical import NotCanonicalError, canonical_json
 
 Object = Mapping[str, Any]
 
@@ -74,6 +77,14 @@ def age(value: Object, now: datetime | None = None) -> str:
             more = rest // smaller[0] if smaller is not None else 0
             return f"{whole}{unit}{more}{smaller[1]}" if smaller and more and whole < _ENOUGH else f"{whole}{unit}"
     raise AssertionError  # the last unit takes everything
+
+
+def json_text(value: Any) -> str:  # noqa: ANN401 - any JSON value
+    """A value as canonical JSON; one that has no canonical form, as a number beyond 64 bits, as it is."""
+    try:
+        return canonical_json(value)
+    except NotCanonicalError:
+        return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 
 def without_managed_fields(value: Object) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """`dgdr promote`: a candidate becomes a DynamoGraphDeployment. It is created, never applied over another."""
 
 import sys
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
@@ -86,7 +87,7 @@ def _created(cluster: Cluster, dgd: dict[str, Any], *, dry_run: bool) -> dict[st
 def _fail(error: "KubeError", name: str, namespace: str, *, dry_run: bool) -> NoReturn:
     from dgdr_kube.errors import AlreadyExists, Forbidden, Invalid, NotFound, Retryable
 
-    from dgdr_cli.cluster.errors import is_kind_missing, verdict
+    from dgdr_cli.cluster.errors import is_kind_missing, verdict, what_would_do
     from dgdr_cli.cluster.kinds import DGD
 
     match error:
@@ -101,9 +102,9 @@ def _fail(error: "KubeError", name: str, namespace: str, *, dry_run: bool) -> No
                 WRONG_INPUT,
                 f"deployment {name} exists in namespace {namespace} and is left as it is; give another --name",
             )
-        case Forbidden():
+        case Forbidden() if error.status != HTTPStatus.UNAUTHORIZED:
             needed = f"the right to create {DGD.plural}.nvidia.com in namespace {namespace}"
-            fail(FAILED, f"{error.message}; nothing was created, {needed} would do")
+            fail(FAILED, f"{error.message}; nothing was created, {what_would_do(error, needed)}")
         case Invalid():
             fail(FAILED, f"the API server refuses the deployment: {error.message}; nothing was created")
         case Retryable() if not dry_run:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dgdr_api.canonical import NotCanonicalError, canonical_json
+from dgdr_api.canonical import NotCanonicalError
 from dgdr_api.group import (
     ANNOTATION_CANDIDATE,
     ANNOTATION_DGD_SPEC_HASH,
@@ -29,7 +29,7 @@ from dgdr_publisher.errors import DocumentError
 from dgdr_publisher.rendering import evaluated_from_document, verify_dgd
 from pydantic import ValidationError
 
-from dgdr_cli.cluster.objects import Object, at, completed, controller, list_at, name_of, refs, text_at
+from dgdr_cli.cluster.objects import Object, at, completed, controller, json_text, list_at, name_of, refs, text_at
 from dgdr_cli.cluster.outcome import outcome_text
 from dgdr_cli.exit_codes import HONEST_NO, WRONG_INPUT
 
@@ -97,8 +97,8 @@ def changes(sent: Any, stored: Any, pointer: str = "") -> Iterator[str]:  # noqa
     elif isinstance(sent, list) and isinstance(stored, list) and len(sent) == len(stored):
         for index, pair in enumerate(zip(sent, stored, strict=True)):
             yield from changes(*pair, f"{pointer}/{index}")
-    elif canonical_json(sent) != canonical_json(stored):
-        yield f"{pointer} would be {canonical_json(stored)}, not {canonical_json(sent)}"
+    elif json_text(sent) != json_text(stored):
+        yield f"{pointer} would be {json_text(stored)}, not {json_text(sent)}"
 
 
 def _is_going(case: Case) -> Refusal | None:
@@ -161,7 +161,7 @@ def _has_another_hash(case: Case) -> Refusal | None:
 
 def _has_a_name_that_does_not_fit(case: Case) -> Refusal | None:
     components = [
-        (text_at(one, "name"), int(at(one, "multinode", "nodeCount", default=1)) > 1)
+        (text_at(one, "name"), at(one, "multinode", "nodeCount") not in (None, 1))
         for one in list_at(case.candidate, "spec", "components")
     ]
     problems = dgd_name_problems(case.namespace, case.name, components)

@@ -23,8 +23,10 @@ class Screen:
 
         self._stream = stream
         self._last = ""
-        self._live = Live(console=Console(file=stream, highlight=False), auto_refresh=False)
-        self._on_terminal = stream.isatty()
+        console = Console(file=stream, highlight=False)
+        self._live = Live(console=console, auto_refresh=False)
+        # only the stream knows a pipe in spite of FORCE_COLOR, only rich a terminal that cannot move its cursor
+        self._on_terminal = stream.isatty() and console.is_terminal and not console.is_dumb_terminal
 
     def __enter__(self) -> Self:
         if self._on_terminal:

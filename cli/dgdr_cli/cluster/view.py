@@ -90,7 +90,7 @@ def renderable(view: RunView) -> "RenderableType":
     ):
         if text:
             rows.add_row(Text(label, style="dim"), Text(plain(text)))
-    head = Text.assemble((view.name, "bold"), f"  {view.phase}  ", (plain(view.reason), "cyan"))
+    head = Text.assemble((view.name, "bold"), f"  {plain(view.phase)}  ", (plain(view.reason), "cyan"))
     bar = ProgressBar(total=view.pool or None, completed=min(view.done, view.pool), width=BAR_WIDTH, pulse=False)
     return Group(head, bar, rows) if view.pool else Group(head, rows)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dgdr_cli import program
+from dgdr_cli import program, signals
 from dgdr_cli.cluster.options import Cluster, Context, Kubeconfig, Namespace, connected
 from dgdr_cli.documents import Format, write_data
 from dgdr_cli.exit_codes import FAILED, INTERRUPTED, OK, WRONG_INPUT
@@ -14,6 +14,7 @@ from dgdr_cli.exits import border, fail, note
 from dgdr_cli.names import check_label
 
 if TYPE_CHECKING:
+    from dgdr_cli.cluster.answer import Answered
     from dgdr_cli.cluster.following import Outage
     from dgdr_cli.cluster.screen import Screen
 
@@ -41,7 +42,7 @@ def watch(
         from dgdr_cli.cluster.screen import standard
 
         try:
-            with standard(data=output is not Format.TEXT) as screen:
+            with signals.ticking(), standard(data=output is not Format.TEXT) as screen:
                 run = _ended_run(cluster, name, screen)
         except KeyboardInterrupt:
             again = f"`{program.called()} watch {name} -n {cluster.namespace}` follows it again"
@@ -60,8 +61,8 @@ def _ended_run(cluster: Cluster, name: str, screen: "Screen") -> dict[str, Any]:
     return _end_of(cluster, _answering_run(cluster, name, screen, outage), screen, outage)
 
 
-def _answering_run(cluster: Cluster, name: str, screen: "Screen", outage: "Outage") -> str:
-    """Name of the run that answers the request."""
+def _answering_run(cluster: Cluster, name: str, screen: "Screen", outage: "Outage") -> "Answered":
+    """The run that answers the request."""
     from dgdr_cli.cluster.answer import Answered, Refused, Waits, answer_of
     from dgdr_cli.cluster.following import states
     from dgdr_cli.cluster.kinds import REQUEST
@@ -74,8 +75,8 @@ def _answering_run(cluster: Cluster, name: str, screen: "Screen", outage: "Outag
             if request is None or request["metadata"]["uid"] != uid:
                 fail(FAILED, f"request {name} was deleted while it was watched")
             match answer_of(request):
-                case Answered(run):
-                    return run
+                case Answered() as answered:
+                    return answered
                 case Refused(why):
                     fail(WRONG_INPUT, f"request {name} is refused: {why}")
                 case Waits(why):
@@ -83,23 +84,36 @@ def _answering_run(cluster: Cluster, name: str, screen: "Screen", outage: "Outag
     raise AssertionError  # the states of an object do not end
 
 
-def _end_of(cluster: Cluster, name: str, screen: "Screen", outage: "Outage") -> dict[str, Any]:
+def _end_of(cluster: Cluster, answered: "Answered", screen: "Screen", outage: "Outage") -> dict[str, Any]:
     """The run, once it has ended."""
     from dgdr_cli.cluster.following import states
     from dgdr_cli.cluster.kinds import RUN
     from dgdr_cli.cluster.objects import completed
     from dgdr_cli.cluster.view import view_of
 
-    uid = None
+    uid, name = None, answered.run
     with closing(states(cluster.kube, RUN, cluster.namespace, name, outage)) as seen:
         for run in seen:
             if run is None or uid not in (None, run["metadata"]["uid"]):
                 fail(FAILED, f"run {name} was deleted: nobody can tell how it would have ended")
+            if uid is None:
+                _say_whose(run, answered)
             uid = run["metadata"]["uid"]
             screen.show(view_of(run))
             if completed(run) is not None:
                 return run
     raise AssertionError  # the states of an object do not end
+
+
+def _say_whose(run: dict[str, Any], answered: "Answered") -> None:
+    """Say that the run was not started for the request as it is now, and why it is followed all the same."""
+    from dgdr_api.group import LABEL_GENERATION
+
+    from dgdr_cli.cluster.objects import text_at
+
+    of = text_at(run, "metadata", "labels", LABEL_GENERATION)
+    if of != str(answered.generation):
+        note(f"run {answered.run} is of generation {of}, the request of {answered.generation}: {answered.why}")
 
 
 def _print(run: dict[str, Any], output: Format) -> None:

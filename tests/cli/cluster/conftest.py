@@ -6,10 +6,8 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 from dgdr_cli.app import app
 from dgdr_cli.cluster.kinds import CANDIDATE, DGD, REQUEST, RUN
 from dgdr_kube.client import KubeClient, configuration
@@ -17,40 +15,19 @@ from dgdr_kube.errors import KubeError
 from typer.testing import CliRunner, Result
 
 from tests.cli.cluster.world import World
+from tests.cluster.promotion import dynamo_crd
 from tests.conftest import ROOT
 from tests.controlplane.kubectl import Kubectl
 from tests.publisher.waiting import until
 
-DYNAMO_CRD = ROOT.parent / "shared/data/crds/nvidia.com_dynamographdeployments.yaml"
-"""Dynamo's own, where it lies beside the checkout; else the tests have one that takes everything."""
 PROGRAM = "from dgdr_cli.main import kubectl_main; kubectl_main()"
 LIMIT_S = 60
 
 Ask = Callable[..., Result]
 
 
-def any_deployment() -> dict[str, Any]:
-    """A CRD of Dynamo's kind that keeps whatever it is given."""
-    schema = {
-        "type": "object",
-        "properties": {"spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
-    }
-    names = {"kind": DGD.kind, "plural": DGD.plural, "singular": DGD.kind.lower(), "listKind": f"{DGD.kind}List"}
-    version = {"name": "v1beta1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{DGD.plural}.nvidia.com"},
-        "spec": {"group": "nvidia.com", "scope": "Namespaced", "names": names, "versions": [version]},
-    }
-
-
-def install_kinds(kubectl: Kubectl, kubeconfig: Path, folder: Path) -> None:
+def install_kinds(kubectl: Kubectl, kubeconfig: Path, dynamo: Path) -> None:
     """Install our kinds and Dynamo's, and wait until their storage answers: that is a moment later."""
-    dynamo = DYNAMO_CRD
-    if not dynamo.is_file():
-        dynamo = folder / "dynamo.yaml"
-        dynamo.write_text(yaml.safe_dump(any_deployment()))
     for file in (*sorted((ROOT / "crds").glob("*.yaml")), dynamo):
         kubectl.install_crds(file)
     client = KubeClient(configuration(kubeconfig), "dgdr-tests")
@@ -72,8 +49,8 @@ def world_of(kubeconfig: Path, namespace: str) -> World:
 
 
 @pytest.fixture(scope="session")
-def kinds(kubectl: Kubectl, kubeconfig: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    install_kinds(kubectl, kubeconfig, tmp_path_factory.mktemp("crds"))
+def kinds(kubectl: Kubectl, kubeconfig: Path) -> None:
+    install_kinds(kubectl, kubeconfig, dynamo_crd())
 
 
 @pytest.fixture

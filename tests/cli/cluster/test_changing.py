@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from dgdr_api import reasons
-from dgdr_api.group import ANNOTATION_CANCEL
+from dgdr_api.group import ANNOTATION_CANCEL, ANNOTATION_RERUN_REASON
 from dgdr_cli.cluster.kinds import REQUEST, RUN
 from dgdr_kube.client import KubeClient
 
@@ -25,6 +25,40 @@ def test_a_rerun_is_a_new_generation_with_the_reason(ask: Ask, world: World) -> 
     assert "has the rerun reason 'new data' already" in again.stderr
     assert world.get(REQUEST, "qwen")["metadata"]["generation"] == 2
     assert ask("rerun", "qwen", "--reason", "newer data").exit_code == 0
+
+
+@pytest.mark.parametrize("stopped", [reasons.CANCELLED, reasons.SUPERSEDED])
+def test_a_reason_that_the_last_run_has_starts_nothing(ask: Ask, world: World, stopped: reasons.Reason) -> None:
+    """The request was applied anew from its file: it has lost the reason, its run has not."""
+    asked = world.request("qwen", ("rerun", {"reason": "new data"}))
+    run = world.run(asked).metadata
+    assert run.annotations[ANNOTATION_RERUN_REASON] == "new data"
+    world.stand(run.name, reasons.SEARCH_SUCCEEDED, "2 candidates")
+    before = world.user.merge_patch(REQUEST, world.namespace, "qwen", {"spec": {"rerun": None}})
+    world.answer(reasons.RUN_CREATED, recentRunRefs=[{"name": run.name}, {"name": "gone"}])
+
+    ended = ask("rerun", "qwen", "--reason", "new data")
+
+    assert ended.exit_code == 2
+    assert f"its last run {run.name} has the rerun reason 'new data' already" in ended.stderr
+    assert "give another --reason" in ended.stderr
+    assert world.get(REQUEST, "qwen")["metadata"]["generation"] == before["metadata"]["generation"]
+    world.stand(run.name, stopped, "by a user")
+    assert ask("rerun", "qwen", "--reason", "new data").exit_code == 0
+
+
+def test_a_last_run_that_is_gone_does_not_count(ask: Ask, world: World) -> None:
+    world.request()
+    world.answer(reasons.RUN_CREATED, recentRunRefs=[{"name": "gone"}])
+    assert ask("rerun", "qwen", "--reason", "new data").exit_code == 0
+
+
+@pytest.mark.parametrize("command", ["rerun", "cancel"])
+def test_a_reason_is_text(ask: Ask, command: str) -> None:
+    """What a shell passes on as bytes that are no UTF-8."""
+    ended = ask(command, "qwen", "--reason", "\udcff")
+    assert ended.exit_code == 2
+    assert "must be UTF-8 text" in ended.stderr
 
 
 def test_a_rerun_says_what_it_does_to_others(ask: Ask, world: World) -> None:

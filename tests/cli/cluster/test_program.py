@@ -51,6 +51,7 @@ def test_kubectl_dgdr(kubectl: Kubectl, plugin: dict[str, str], world: World, ku
         return subprocess.run(command, capture_output=True, text=True, check=False, env=env, timeout=60)
 
     assert "Usage: kubectl dgdr [OPTIONS] COMMAND" in called("--help").stdout
+    assert "completion" not in called("--help").stdout  # kubectl asks a program of another name for it
     assert "Usage: kubectl dgdr promote [OPTIONS]" in called("promote", "--help").stdout
     where = ("-n", world.namespace)
     made = called("promote", found.candidates[0], "--name", "qwen", *where)

@@ -63,8 +63,8 @@ def asked(generation: int = 2, observed: int | None = 2, accepted: str | None = 
             Waits("generation 2 waits for the operator: run r1 ends first"),
         ),
         (asked(accepted="False"), Refused("Why: words")),
-        (asked(status={"activeRunRef": {"name": "r2"}, "recentRunRefs": [{"name": "r3"}]}), Answered("r2")),
-        (asked(status={"recentRunRefs": [{"name": "r3"}, {"name": "r2"}]}), Answered("r3")),
+        (asked(status={"activeRunRef": {"name": "r2"}, "recentRunRefs": [{"name": "r3"}]}), Answered("r2", 2, "words")),
+        (asked(status={"recentRunRefs": [{"name": "r3"}, {"name": "r2"}]}), Answered("r3", 2, "words")),
         (asked(accepted=None), Waits("generation 2 has no run yet")),
     ],
 )
@@ -99,6 +99,14 @@ def test_differences_of_values_and_of_lists() -> None:
         Difference("/s/a~1b/2", None, "4"),
         Difference("/s/t", '{"x":1}', '"x"'),
     ]
+
+
+def test_differences_of_what_has_no_canonical_form() -> None:
+    assert list(differences({"a": 1e300, "b": 10**20}, {"a": 1e300, "b": 7})) == [
+        Difference("/b", "100000000000000000000", "7"),
+    ]
+    left, right = [{"name": {"a": 1}}], [{"name": {"a": 2}}]
+    assert list(differences(left, right)) == [Difference("/0/name/a", "1", "2")]
 
 
 def test_differences_of_things_with_names() -> None:

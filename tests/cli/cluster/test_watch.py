@@ -7,7 +7,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,8 @@ from dgdr_cli.cluster.outcome import CODES
 
 from tests.cli.cluster.conftest import PROGRAM, Ask, Start, install_kinds, world_of
 from tests.cli.cluster.world import World
+from tests.cluster.promotion import dynamo_crd
+from tests.controlplane.kubectl import Kubectl
 from tests.controlplane.plane import start_control_plane
 
 ENDS = [reason for reason in reasons.reasons_of("Completed") if reason.status == "True"]
@@ -122,6 +124,17 @@ def test_a_new_generation_is_waited_for_and_the_old_run_not_followed(start: Star
     assert (code, output) == (3, f"{second} Succeeded Unsupported: no data\n")
 
 
+def test_a_run_of_an_older_generation_says_so(ask: Ask, world: World) -> None:
+    """As when a request is suspended after its run has ended, or asks for what that run has searched."""
+    found = world.ended()
+    world.user.merge_patch(REQUEST, world.namespace, "qwen", {"spec": {"suspend": True}})
+    why = f"suspended: nothing is started; the last run is {found.run}"
+    world.answer(reasons.RUN_CREATED, why, recentRunRefs=[{"name": found.run}])
+    ended = ask("watch", "qwen")
+    assert ended.exit_code == 0
+    assert ended.stderr == f"dgdr: run {found.run} is of generation 1, the request of 2: {why}\n"
+
+
 def test_a_suspended_request_is_waited_for(start: Start, world: World) -> None:
     request = world.request("qwen", ("suspend", True))
     world.answer(None)
@@ -208,12 +221,30 @@ def test_on_a_terminal_the_view_stays_in_place(world: World, kubeconfig: Path) -
     assert "\x1b[?25h" in seen  # the cursor is shown again
 
 
-def test_an_api_server_that_restarts_is_survived(
-    controlplane_binaries: dict[str, Path], make_kubectl: object, start: Start, tmp_path: Path
+@pytest.mark.parametrize("variable", ["TERM=dumb", "TTY_COMPATIBLE=0"])
+def test_on_a_terminal_that_cannot_move_its_cursor_each_change_is_a_line(
+    world: World, kubeconfig: Path, variable: str
 ) -> None:
-    assert callable(make_kubectl)
+    name = world.run().metadata.name
+    world.answer(reasons.RUN_CREATED, activeRunRef={"name": name})
+    ours, theirs = pty.openpty()
+    words = [sys.executable, "-c", PROGRAM, "watch", "qwen", "-n", world.namespace]
+    setting, value = variable.split("=")
+    env = os.environ | {"KUBECONFIG": str(kubeconfig), "TERM": "xterm"} | {setting: value}
+    with subprocess.Popen(words, stdout=theirs, stderr=subprocess.PIPE, env=env) as process:
+        os.close(theirs)
+        with os.fdopen(ours, "rb") as terminal:
+            assert terminal.readline() == f"{name} Pending\r\n".encode()
+            world.stand(name, reasons.UNSUPPORTED, "no data")
+            assert terminal.readline() == f"{name} Succeeded Unsupported: no data\r\n".encode()
+            assert process.wait(timeout=60) == 3
+
+
+def test_an_api_server_that_restarts_is_survived(
+    controlplane_binaries: dict[str, Path], make_kubectl: Callable[[Path], Kubectl], start: Start
+) -> None:
     with start_control_plane(controlplane_binaries) as plane:
-        install_kinds(make_kubectl(plane.kubeconfig), plane.kubeconfig, tmp_path)
+        install_kinds(make_kubectl(plane.kubeconfig), plane.kubeconfig, dynamo_crd())
         world = world_of(plane.kubeconfig, "default")
         name = world.run().metadata.name
         world.answer(reasons.RUN_CREATED, activeRunRef={"name": name})

@@ -32,6 +32,9 @@ def main() -> int:
     except ControlPlaneError as error:
         report(str(error))
         return 1
+    except KeyboardInterrupt:
+        report("interrupted")
+        return 130
     if state is None:
         report("there is no node")
         return 1

@@ -10,6 +10,7 @@ from tests.controlplane.node.command import run
 from tests.controlplane.node.errors import CommandError, UnavailableError
 from tests.controlplane.node.mounts import unmount_below
 from tests.controlplane.node.packages import IMAGE_PACKAGES, find, require, search_path
+from tests.controlplane.node.processes import Owner
 from tests.controlplane.process import Process
 
 Report = Callable[[str], None]
@@ -105,7 +106,8 @@ def _command(dockerd: Path, data: Path, host: str) -> list[str]:
 
 
 def _remove_traces(data: Path) -> None:
-    """Remove what a daemon leaves mounted, also one that was killed; its layers stay."""
+    """Remove what a daemon leaves running and mounted, also one that was killed; its layers stay."""
+    Owner(RUN, data).kill()
     for directory in (data, RUN):
         unmount_below(directory)
     shutil.rmtree(RUN, ignore_errors=True)

@@ -104,6 +104,7 @@ def _remove_old_layers(docker: Docker, kept: set[str]) -> None:
     for name in docker("images", "--format={{.Repository}}:{{.Tag}}").split():
         if name.startswith("dgdr-") and not name.startswith("dgdr-base:") and name not in kept:
             docker("image", "rm", name)
+    docker("container", "prune", "--force")  # of builds that were killed
     docker("image", "prune", "--force", f"--filter=until={_LAYERS_KEPT}")
 
 

@@ -23,6 +23,7 @@ from tests.controlplane.node import leftovers, supervisor
 from tests.controlplane.node.errors import NoAnswerError, NodeError, UnavailableError
 from tests.controlplane.node.node import BINARIES
 from tests.controlplane.node.packages import NODE_PACKAGES, require
+from tests.controlplane.node.processes import foreign_node
 from tests.controlplane.process import wait_for_end
 
 Report = Callable[[str], None]
@@ -32,6 +33,7 @@ _START_DEADLINE_S = 30.0
 _DOWN_DEADLINE_S = 60.0
 _ANSWER_DEADLINE_S = 200.0
 """Above the longest wait of a step of the start."""
+_CAPABILITIES = {"CAP_NET_ADMIN": 12, "CAP_SYS_ADMIN": 21}
 _POLL_S = 0.05
 _started: list[subprocess.Popen[bytes]] = []
 """The supervisors of this process. They are kept: a tied one ends when its standard input is collected."""
@@ -59,12 +61,23 @@ def require_machine() -> None:
     """Check what no package provides.
 
     Raises:
-        UnavailableError: this is not Linux, or not root.
+        UnavailableError: this is not Linux, or not root with the rights of a machine's.
     """
     if sys.platform != "linux":
         raise UnavailableError(f"a node needs Linux, this is {sys.platform}; give a kubeconfig of a cluster instead")
     if os.geteuid() != 0:
         raise UnavailableError("a node needs root (containerd, mounts, iptables); or give a kubeconfig of a cluster")
+    if missing := missing_capabilities(Path("/proc/self/status").read_text("utf-8")):
+        raise UnavailableError(
+            f"a node needs {', '.join(missing)}, which root lacks here (a container without --privileged?); "
+            "or give a kubeconfig of a cluster"
+        )
+
+
+def missing_capabilities(status: str) -> list[str]:
+    """Return the rights that root lacks for a node, from the text of ``/proc/self/status``."""
+    effective = next(int(line.split()[1], 16) for line in status.splitlines() if line.startswith("CapEff:"))
+    return [name for name, bit in _CAPABILITIES.items() if not effective >> bit & 1]
 
 
 def up(report: Report, *, tied: bool = False) -> State:
@@ -79,7 +92,7 @@ def up(report: Report, *, tied: bool = False) -> State:
         NodeError: it does not start; the message carries the last lines of the logs.
     """
     require_machine()
-    if (found := leftovers.foreign_node()) is not None:
+    if (found := foreign_node(leftovers.NODE)) is not None:
         raise UnavailableError(f"{found} runs here, and two would share cgroups and iptables: give its kubeconfig")
     require(NODE_PACKAGES, report)
     ensure_binaries(BINARIES)
