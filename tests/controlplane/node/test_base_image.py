@@ -23,7 +23,7 @@ def test_the_image_names_its_authorities_and_the_indexes_of_the_machine(environ:
 
 def test_the_hash_changes_with_what_goes_into_the_image(environ: dict[str, str]) -> None:
     before = digest(environ)
-    assert digest(environ | {"HOME": "/home/other"}) == before
+    assert digest(environ | {"HOME": "/elsewhere"}) == before
     assert digest(environ | {"PIP_INDEX_URL": "https://mirror/"}) != before
     Path(environ["SSL_CERT_FILE"]).write_text("two", "utf-8")
     assert digest(environ) != before

@@ -26,7 +26,7 @@ _IN_ANOTHER_CONTAINER = "99 25 0:60 / / rw - overlay overlay rw,upperdir=/var/li
     [
         ["/usr/bin/containerd", f"--config={layout.CONTAINERD}/config.toml"],
         ["/usr/bin/containerd-shim-runc-v2", "-namespace", "k8s.io", "-address", str(layout.CONTAINERD_SOCKET)],
-        ["/home/user/.cache/etcd", f"--data-dir={layout.CONTROL_PLANE}/etcd"],
+        ["/srv/user/.cache/etcd", f"--data-dir={layout.CONTROL_PLANE}/etcd"],
         ["kubelet", f"--root-dir={layout.KUBELET}"],
     ],
 )
