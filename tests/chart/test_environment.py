@@ -50,7 +50,7 @@ def test_every_value_arrives(chart: Helm) -> None:
             "publisher_cluster_role": "sweeps-publisher",
             "image_pull_policy": "Always",
             "image_pull_secrets": ("registry", "mirror"),
-            "sweeper_resources": {"requests": {"cpu": 8, "memory": "8Gi"}, "limits": {"memory": "4Gi"}},
+            "sweeper_resources": {"requests": {"cpu": 8, "memory": "8Gi"}, "limits": {"memory": "16Gi"}},
             "publisher_resources": {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"memory": "1Gi"}},
             "workspace_medium": "Memory",
             "workspace_size": "512Mi",

@@ -1,4 +1,7 @@
-"""Everything that the chart renders, byte for byte. ``DGDR_GOLDEN=write`` writes the files anew."""
+"""Everything that the chart renders, byte for byte.
+
+``DGDR_GOLDEN=write .venv/bin/python -m pytest tests/chart/test_golden.py`` writes the files anew.
+"""
 
 import os
 from pathlib import Path

@@ -7,6 +7,7 @@ import yaml
 
 from tests.chart.rendering import CHART, Helm, environment, operator_pod
 from tests.conftest import ROOT
+from tests.controlplane.node import context
 
 COMPONENTS = ("operator", "publisher", "sweeper")
 
@@ -48,6 +49,42 @@ def test_the_build_needs_neither_buildkit_nor_another_registry() -> None:
         assert "--mount" not in line
     bases = set(re.findall(r"^FROM (\S+)", dockerfile(), re.MULTILINE))
     assert bases == {"${BASE}", "build", "runtime"}
+
+
+def test_every_package_from_outside_is_checked_by_its_hash() -> None:
+    commands = re.split(r"\n(?=[A-Z]+ )| && ", dockerfile().replace("\\\n", ""))
+    installing = [command for command in commands if re.search(r"\bpip install\b", command)]
+    ours = [command for command in installing if "--no-deps /dist/*.whl" in command]
+    others = [command for command in installing if command not in ours]
+
+    assert len(ours) == len(COMPONENTS)
+    assert len(others) == len(COMPONENTS) + 2  # uv; hatchling
+    for command in others:
+        assert "--require-hashes -r uv.lock" in command or "--verify-hashes" in command
+        assert "--require-hashes" in command or "-c requirements.lock" in command
+
+
+def test_the_build_sees_what_the_wheel_needs_and_no_test() -> None:
+    wheel = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+    sent = set(context.files(ROOT))
+    inputs = {
+        found.relative_to(ROOT)
+        for package in wheel["packages"]
+        for found in (ROOT / package).rglob("*")
+        if (found.is_symlink() or found.is_file()) and "__pycache__" not in found.parts
+    }
+
+    assert inputs <= sent
+    for link in (path for path in inputs if (ROOT / path).is_symlink()):
+        target = (ROOT / link).resolve().relative_to(ROOT)
+        assert any(path.is_relative_to(target) for path in sent)
+    assert {path.parts[0] for path in sent if not path.name.startswith(("README", "LICENSE"))} == {
+        *(package.partition("/")[0] for package in wheel["packages"]),
+        ".ci",
+        "templates",
+        "pyproject.toml",
+        "requirements.lock",
+    }
 
 
 def test_the_user_is_the_one_that_pods_ask_for(chart: Helm) -> None:

@@ -15,11 +15,17 @@ from tests.conftest import ROOT
 GOLDEN_JOBS = Path(__file__).parents[1] / "operator" / "golden"
 
 
-def search_labels() -> dict[str, str]:
-    """Labels of a search pod, as the operator makes them."""
+def search_pod() -> dict[str, Any]:
+    """Template of a search's pods, as the operator makes it."""
     objects = yaml.safe_load_all((GOLDEN_JOBS / "minimal.yaml").read_text())
     (job,) = [value for value in objects if value["kind"] == "Job"]
-    labels: dict[str, str] = job["spec"]["template"]["metadata"]["labels"]
+    template: dict[str, Any] = job["spec"]["template"]
+    return template
+
+
+def search_labels() -> dict[str, str]:
+    """Labels of a search pod."""
+    labels: dict[str, str] = search_pod()["metadata"]["labels"]
     return labels
 
 
@@ -38,6 +44,19 @@ def test_the_program_is_one_that_the_image_has(objects: Objects) -> None:
 
     assert container["command"] == ["dgdr-operator"]
     assert "dgdr-operator" in scripts
+
+
+def test_the_operator_is_as_confined_as_a_search(objects: Objects) -> None:
+    pod = operator_pod(objects)["spec"]
+    (container,) = pod["containers"]
+    search = search_pod()
+    for_volumes = {"fsGroup", "fsGroupChangePolicy"}
+
+    assert container["securityContext"] == search["spec"]["containers"][0]["securityContext"]
+    assert pod["securityContext"] == {
+        name: value for name, value in search["spec"]["securityContext"].items() if name not in for_volumes
+    }
+    assert container["securityContext"]["readOnlyRootFilesystem"] is True
 
 
 def test_probes_ask_what_the_program_answers(objects: Objects) -> None:

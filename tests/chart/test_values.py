@@ -67,6 +67,29 @@ def test_a_chart_that_contains_this_one_may_have_global_values(chart: Helm) -> N
     assert chart.objects("global.storageClass=fast") == chart.objects()
 
 
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "operator.podLabels=null",
+        "operator.podAnnotations=null",
+        "operator.nodeSelector=null",
+        "operator.tolerations=null",
+        "operator.affinity=null",
+        "operator.priorityClassName=null",
+        "operator.image.tag=null",
+        "fullnameOverride=null",
+    ],
+)
+def test_a_value_that_is_taken_away_is_an_empty_one(chart: Helm, setting: str) -> None:
+    assert chart.objects(setting) == chart.objects()
+
+
+def test_a_monitor_needs_no_labels(chart: Helm) -> None:
+    enabled = "metrics.serviceMonitor.enabled=true"
+
+    assert chart.objects(enabled, "metrics.serviceMonitor.labels=null") == chart.objects(enabled)
+
+
 def test_the_schema_knows_exactly_the_values() -> None:
     values: dict[str, Any] = yaml.safe_load((CHART / "values.yaml").read_text())
     schema = json.loads((CHART / "values.schema.json").read_text())

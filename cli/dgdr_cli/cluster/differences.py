@@ -49,25 +49,37 @@ def differences(left: Any, right: Any, pointer: str = "") -> Iterator[Difference
     """Yield the places in which two values differ.
 
     Items of a list that have names are the same item under the same name; arguments are compared by their options.
+    What only one side has is told field by field.
     """
-    match left, right:
-        case Mapping(), Mapping():
-            for key in dict.fromkeys([*left, *right]):
+    match _beside(left, right), _beside(right, left):
+        case Mapping() as one, Mapping() as other:
+            for key in dict.fromkeys([*one, *other]):
                 place = f"{pointer}/{str(key).replace('~', '~0').replace('/', '~1')}"
-                yield from differences(left.get(key, ABSENT), right.get(key, ABSENT), place)
-        case list(), list() if _named(left) and _named(right):
-            places, others = _by_name(left), _by_name(right)
-            for name in dict.fromkeys([*places, *others]):
-                index = places.get(name, others.get(name, 0))
-                yield from differences(_item(left, places, name), _item(right, others, name), f"{pointer}/{index}")
-        case list(), list() if (options := _options(left)) is not None and (more := _options(right)) is not None:
-            for option in dict.fromkeys([*options, *more]):
-                yield from _option(option, options.get(option), more.get(option), pointer)
-        case list(), list():
-            for index, (one, another) in enumerate(zip_longest(left, right, fillvalue=ABSENT)):
-                yield from differences(one, another, f"{pointer}/{index}")
-        case _ if json_text(left) != json_text(right):
-            yield Difference(pointer, _shown(left), _shown(right))
+                yield from differences(one.get(key, ABSENT), other.get(key, ABSENT), place)
+        case list() as one, list() as other:
+            yield from _of_lists(one, other, pointer)
+        case one, other if json_text(one) != json_text(other):
+            yield Difference(pointer, _shown(one), _shown(other))
+
+
+def _beside(value: Any, other: Any) -> Any:  # noqa: ANN401 - any JSON values
+    """The value; where it is absent beside a mapping or list that holds something, an empty one."""
+    return type(other)() if value is ABSENT and isinstance(other, dict | list) and other else value
+
+
+def _of_lists(left: list[Any], right: list[Any], pointer: str) -> Iterator[Difference]:
+    options, others = _options(left), _options(right)
+    if _named(left) and _named(right):
+        places, more = _by_name(left), _by_name(right)
+        for name in dict.fromkeys([*places, *more]):
+            index = places.get(name, more.get(name, 0))
+            yield from differences(_item(left, places, name), _item(right, more, name), f"{pointer}/{index}")
+    elif options is not None and others is not None:
+        for option in dict.fromkeys([*options, *others]):
+            yield from _option(option, options.get(option), others.get(option), pointer)
+    else:
+        for index, (one, another) in enumerate(zip_longest(left, right, fillvalue=ABSENT)):
+            yield from differences(one, another, f"{pointer}/{index}")
 
 
 def _option(
@@ -106,7 +118,7 @@ def _item(items: list[Any], places: Mapping[str, int], name: str) -> Any:  # noq
 
 
 def _options(arguments: list[Any]) -> dict[str, tuple[int, str | None]] | None:
-    """Index and value of each option; None where the list is none of options, or has one twice."""
+    """Index and value of each option; None where something else stands among them, or one stands there twice."""
     found: dict[str, tuple[int, str | None]] = {}
     before = ""
     for index, argument in enumerate(arguments):
@@ -120,7 +132,7 @@ def _options(arguments: list[Any]) -> dict[str, tuple[int, str | None]] | None:
             found[before], before = (found[before][0], argument), ""
         else:
             return None
-    return found or None
+    return found
 
 
 def _shown(value: Any) -> str | None:  # noqa: ANN401 - any JSON value

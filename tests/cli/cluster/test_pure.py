@@ -113,10 +113,26 @@ def test_differences_of_things_with_names() -> None:
     left = [{"name": "a", "n": 1}, {"name": "b", "n": 1}]
     right = [{"name": "b", "n": 2}, {"name": "c", "n": 3}]
     assert list(differences(left, right)) == [
-        Difference("/0", '{"n":1,"name":"a"}', None),
+        Difference("/0/name", '"a"', None),
+        Difference("/0/n", "1", None),
         Difference("/1/n", "1", "2"),
-        Difference("/1", None, '{"n":3,"name":"c"}'),
+        Difference("/1/name", None, '"c"'),
+        Difference("/1/n", None, "3"),
     ]
+
+
+def test_what_only_one_side_has_is_told_field_by_field() -> None:
+    worker = {"args": ["--tp", "2", "--eager"], "env": [{"name": "A", "value": "1"}], "none": {}, "ports": [1, 2]}
+    assert list(differences({}, {"a": worker})) == [
+        Difference("/a/args/1", None, '"2"', "--tp"),
+        Difference("/a/args/2", None, "set", "--eager"),
+        Difference("/a/env/0/name", None, '"A"'),
+        Difference("/a/env/0/value", None, '"1"'),
+        Difference("/a/none", None, "{}"),
+        Difference("/a/ports/0", None, "1"),
+        Difference("/a/ports/1", None, "2"),
+    ]
+    assert list(differences({"a": {}}, {})) == [Difference("/a", "{}", None)]
 
 
 def test_differences_of_arguments() -> None:

@@ -149,8 +149,11 @@ def test_diff_names_options_places_and_results(ask: Ask, world: World) -> None:
 def test_diff_of_two_topologies(ask: Ask, world: World) -> None:
     found = world.publish(world.run(), DISAGG, AGG)
     data = json.loads(ask("diff", *found.candidates, "-o", "json").stdout)
-    whole = {row["pointer"]: (row["left"] is None, row["right"] is None) for row in data["dgd"]}
-    assert whole["/spec/components/1"] in [(False, True), (True, False)]
+    rows = [(row["pointer"], row["option"], row["left"], row["right"]) for row in data["dgd"]]
+    assert ("/spec/components/1/name", "", '"prefill"', None) in rows
+    assert ("/spec/components/1/name", "", None, '"worker"') in rows
+    arguments = "/spec/components/2/podTemplate/spec/containers/0/args"
+    assert (f"{arguments}/9", "--tensor-parallel-size", '"2"', None) in rows
     assert ask("diff", *found.candidates).exit_code == 0
 
 
