@@ -5,7 +5,7 @@ from typing import get_args
 import numpy as np
 import pytest
 from dgdr_job.matching import match, reference
-from dgdr_job.matching.arrays import Goal
+from dgdr_job.matching.arrays import ONE_PRICE, Goal, Prices
 from dgdr_job.matching.matched import concatenate
 from dgdr_job.space.limits import Limits
 from hypothesis import given, settings
@@ -52,10 +52,17 @@ def pairs_of(rows: list[Row]) -> match.Pairs:
     )
 
 
-@settings(max_examples=600, deadline=None)
-@given(rows=st.lists(row, min_size=1, max_size=6), limits=limits(), goal=st.sampled_from(GOALS))
-def test_best_counts_equal_trying_all(rows: list[Row], limits: Limits, goal: Goal) -> None:
-    found = match.best_deployments(pairs_of(rows), limits, goal)
+prices = st.one_of(
+    st.just(ONE_PRICE),
+    st.builds(Prices, st.integers(1, 6).map(float), st.integers(1, 6).map(float)),  # ties of cost
+    st.builds(Prices, st.floats(0.25, 8.0), st.floats(0.25, 8.0)),
+)
+
+
+@settings(max_examples=1500, deadline=None)
+@given(rows=st.lists(row, min_size=1, max_size=6), limits=limits(), goal=st.sampled_from(GOALS), prices=prices)
+def test_best_counts_equal_trying_all(rows: list[Row], limits: Limits, goal: Goal, prices: Prices) -> None:
+    found = match.best_deployments(pairs_of(rows), limits, goal, prices)
     by_pair = {
         int(k): (int(p), int(d))
         for k, p, d in zip(found.pair, found.prefill_workers, found.decode_workers, strict=True)
@@ -69,25 +76,31 @@ def test_best_counts_equal_trying_all(rows: list[Row], limits: Limits, goal: Goa
             least_decode_workers=least_d,
             offered_rate=offer,
             needed_rate=min(need, offer),
+            prices=prices,
         )
         assert by_pair.get(index) == expected
 
 
-@settings(max_examples=200, deadline=None)
-@given(rows=st.lists(row, min_size=1, max_size=4), limits=limits())
-def test_all_deployments_hold_the_whole_frontier_and_stay_within_the_limits(rows: list[Row], limits: Limits) -> None:
+@settings(max_examples=300, deadline=None)
+@given(rows=st.lists(row, min_size=1, max_size=4), limits=limits(), prices=prices)
+def test_all_deployments_hold_the_whole_frontier_and_stay_within_the_limits(
+    rows: list[Row], limits: Limits, prices: Prices
+) -> None:
     pairs = pairs_of(rows)
-    found = concatenate(list(match.all_deployments(pairs, limits)))
+    found = concatenate(list(match.all_deployments(pairs, limits, prices)))
     assert (found.gpus <= limits.gpu_budget).all()
     assert (found.gpus >= limits.min_gpu_budget).all()
     for index, (prefill_rate, g_p, decode_rate, g_d, least_d, offer, need) in enumerate(rows):
         mine = found.pair == index
+        of_prefill = found.prefill_workers[mine] * g_p
+        cost = of_prefill * prices.prefill + (found.gpus[mine] - of_prefill) * prices.decode
         for p, d, total in reference.deployments(g_p, g_d, limits):
             capacity = min(prefill_rate * p, decode_rate * d)
             if d < least_d or capacity < min(need, offer) * (1 - 1e-12):
                 continue
             rate = min(capacity, offer)
             covered = (found.gpus[mine] <= total) & (found.rate[mine] >= rate * (1 - 1e-9))
+            covered &= cost <= (p * g_p * prices.prefill + d * g_d * prices.decode) * (1 + 1e-9)
             assert covered.any(), (p, d, total, rate)
 
 
