@@ -72,8 +72,10 @@ class BranchResult:
 
     def summary(self, point: int) -> str:
         """The deployment in one line, e.g. ``11 x prefill tp1 b1, 2 x decode tp2 b216``."""
+        mixed = len({plan.identity.sku for plan in self.branch.roles}) > 1
         return ", ".join(
             f"{workers} x {plan.kind} {table.shapes[table.shape[row]].shape.label} b{table.batch[row]}"
+            f"{f' on {plan.identity.sku}' if mixed else ''}"
             for plan, table, row, workers in self.roles_of(point)
         )
 
@@ -204,10 +206,10 @@ def _evaluation(
     flags += [
         f"not modelled: interconnect between the nodes of a {plan.kind} worker"
         for plan, known in data
-        if known.shape.gpus > config.search_space.gpus_per_node
+        if known.shape.gpus > config.search_space.gpus_per_node_of(plan.kind)
     ]
-    for plan in result.branch.roles[:1]:
-        formats = catalog.quantization(plan.identity)
+    for identity in dict.fromkeys(plan.identity for plan in result.branch.roles):
+        formats = catalog.quantization(identity)
         flags += [f"quantization: {field} declared {told}" for field, told in formats.inferred]
     return Evaluation(
         score=score,
@@ -219,5 +221,5 @@ def _evaluation(
             for plan, table, row, _ in roles
         },
         provenance=mean_shares([known.shares for _, known in data], [weight[plan.kind] for plan, _ in data]),
-        flags=tuple(flags),
+        flags=tuple(dict.fromkeys(flags)),
     )

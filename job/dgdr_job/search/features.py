@@ -74,13 +74,11 @@ def _router(spec: SearchSpec) -> NotBuilt | None:
     return None
 
 
-def _mixed_skus(spec: SearchSpec) -> NotBuilt | None:
+def _encoder_sku(spec: SearchSpec) -> NotBuilt | None:
     gpu = spec.hardware.gpu
-    for field, sku in (("prefillSku", gpu.prefill_sku), ("decodeSku", gpu.decode_sku), ("encoderSku", gpu.encoder_sku)):
-        if sku is not None and sku != gpu.sku:
-            return NotBuilt(
-                f"hardware.gpu.{field}", sku, f"roles on different GPUs are not searched yet; use {gpu.sku}"
-            )
+    if gpu.encoder_sku is not None and gpu.encoder_sku != gpu.sku:
+        why = f"encode workers on other GPUs are not searched yet; use {gpu.sku}"
+        return NotBuilt("hardware.gpu.encoderSku", gpu.encoder_sku, why)
     return None
 
 
@@ -147,7 +145,7 @@ CHECKS: tuple[Check, ...] = (
     _encoder,
     _planner,
     _router,
-    _mixed_skus,
+    _encoder_sku,
     _goodput,
     _one_token,
     _ratio,

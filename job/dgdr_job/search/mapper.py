@@ -9,7 +9,6 @@ from dgdr_api.bounds import INT32_MAX
 from dgdr_api.duration import seconds
 from dgdr_api.errors import InvalidRequest, Problem
 from dgdr_api.run import RunSpec
-from dgdr_api.skus import resolve_sku
 from dgdr_api.terms import Backend
 from dgdr_api.workload import StaticWorkload
 from pydantic import BaseModel, ValidationError
@@ -27,6 +26,7 @@ OWNER: dict[str, str] = {
     "search_space.backend": "backends",
     "search_space.backend_version": "runtime.performanceDataVersion",
     "search_space.gpu_budget": "hardware.gpu.budget",
+    "search_space.gpu_budget_by_sku": "hardware.gpu.budgetBySku",
     "search_space.min_gpu_budget": "hardware.gpu.minBudget",
     "search_space.gpus_per_node": "hardware.gpu.perNode",
     "search_space.context_length": "workload.maxSequenceLength",
@@ -91,9 +91,12 @@ def _mapped(spec: RunSpec, data_versions: Mapping[Backend, str]) -> dict[str, An
         "deployment_mode": spec.search.topologies,
         "backend": spec.backends,
         "backend_version": dict(data_versions),
-        "gpu_budget": min(gpu.budget, gpu.budget_by_sku.get(gpu.sku, gpu.budget)),
+        "prefill_hardware_sku": gpu.prefill_sku,
+        "decode_hardware_sku": gpu.decode_sku,
+        "gpu_budget": gpu.budget,
+        "gpu_budget_by_sku": gpu.budget_by_sku,
         "min_gpu_budget": gpu.min_budget or 1,
-        "gpus_per_node": gpu.per_node or resolve_sku(gpu.sku).gpus_per_node,
+        "gpus_per_node": gpu.per_node,
         "context_length": spec.workload.max_sequence_length,
         **_wide_budgets(load.isl),
     }
@@ -115,7 +118,7 @@ def _mapped(spec: RunSpec, data_versions: Mapping[Backend, str]) -> dict[str, An
             "metrics": objective.all_metrics,
             "pareto": objective.mode == "pareto",
             "sla": {} if sla is None else sla.model_dump(by_alias=False),
-            "gpu_cost_per_hour": (objective.gpu_hour_cost or {}).get(gpu.sku),
+            "gpu_cost_per_hour": objective.gpu_hour_cost or {},
         },
         "sweep": {
             "fidelity": spec.search.fidelity,

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from dgdr_api.terms import Metric
 
-from dgdr_job.matching.arrays import TIE, Floats, Goal, Ints
+from dgdr_job.matching.arrays import ONE_PRICE, TIE, Floats, Goal, Ints, Prices
 from dgdr_job.search.config import Sla, Workload
 from dgdr_job.search.points import keeps_bounds, mean_e2e_ms
 from dgdr_job.space.limits import Limits
@@ -22,7 +22,7 @@ from dgdr_job.space.limits import Limits
 GOAL_OF_METRIC: dict[Metric, Goal] = {
     "throughput": "rate",
     "throughputPerGpu": "rate_per_gpu",
-    "throughputPerCost": "rate_per_gpu",
+    "throughputPerCost": "rate_per_cost",
     "throughputPerUser": "fewest_gpus",
     "ttft": "fewest_gpus",
     "e2eLatency": "fewest_gpus",
@@ -55,16 +55,21 @@ class Question:
     limits: Limits
     metrics: tuple[Metric, ...]
     pareto: bool
+    prices: Prices = ONE_PRICE
 
     @property
     def goal(self) -> Goal | None:
         """What worker counts are chosen for; None: no one count of a pair is best in every metric."""
         waits = HOLDS_THE_WAIT if self.workload.concurrency is not None else frozenset[Metric]()
-        goal_of = {metric: "rate" if metric in waits else GOAL_OF_METRIC[metric] for metric in self.metrics}
+        goal_of = {metric: "rate" if metric in waits else self._goal_of(metric) for metric in self.metrics}
         if not self.pareto:
             return goal_of[self.metrics[0]]
         goals = {goal for metric, goal in goal_of.items() if metric in DEPENDS_ON_COUNTS | waits}
         return None if len(goals) > 1 else next(iter(goals), "fewest_gpus")
+
+    def _goal_of(self, metric: Metric) -> Goal:
+        goal = GOAL_OF_METRIC[metric]
+        return "rate_per_gpu" if goal == "rate_per_cost" and self.prices.one else goal
 
     def meets(self, ttft_ms: Floats, tpot_ms: Floats) -> npt.NDArray[np.bool_]:
         """Whether each row passes the gate; bounds that are not strict gate nothing."""

@@ -191,7 +191,7 @@ def _no_counts(question: Question, *gpus: int) -> Verdict:
     limits = question.limits
     least = sum(gpus)
     if least > limits.gpu_budget:
-        text = f"one worker of each role takes {least} GPUs, the budget is {limits.gpu_budget}"
+        text = f"one worker of each role takes {least} GPUs, {limits.budget_name} is {limits.gpu_budget}"
     else:
         caps = {
             "prefill GPUs": limits.max_prefill_gpus,

@@ -4,13 +4,12 @@ import itertools
 from typing import Any
 
 from dgdr_api.run import RunSpec
-from dgdr_api.terms import Backend
-from dgdr_api.versions import Chain
 
 from dgdr_job.catalog.catalog import Catalog
 from dgdr_job.catalog.errors import Unsupported
 from dgdr_job.search.branches import Branch, branch_name, plan_branch
 from dgdr_job.search.mapper import search_config
+from dgdr_job.search.resolved import version_chains
 
 NOTE = (
     "pairs = (prefill shape, workers) x (decode shape, workers), or (agg shape, workers), within the budget; "
@@ -19,16 +18,16 @@ NOTE = (
 )
 
 
-def space_report(catalog: Catalog, run: RunSpec, chains: dict[Backend, Chain], *, kv_gated: bool) -> dict[str, Any]:
+def space_report(catalog: Catalog, run: RunSpec, *, kv_gated: bool) -> dict[str, Any]:
     """Sizes of every branch and what each gate removed.
 
     Args:
         catalog: source of model facts and KV estimates.
         run: a run's spec.
-        chains: version chain of each backend.
         kv_gated: whether shapes without KV room are left out.
     """
-    config = search_config(run, {backend: chain.performance_data for backend, chain in chains.items()})
+    chains = version_chains(run)
+    config = search_config(run, {backend: each.performance_data for backend, each in chains.items()})
     branches = []
     for backend in config.search_space.backend:
         for topology in config.search_space.deployment_mode:

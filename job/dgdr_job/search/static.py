@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dgdr_job.matching.arrays import Floats, Goal, Ints
+from dgdr_job.matching.arrays import Floats, Goal, Ints, Prices
 from dgdr_job.matching.match import Pairs, all_deployments, best_deployments, break_points
 from dgdr_job.matching.matched import Matched, concatenate
 from dgdr_job.matching.replicas import Rows, all_replicas, best_replicas
@@ -61,9 +61,9 @@ def evaluate_disagg(prefill: RoleTable, decode: RoleTable, question: Question) -
     points = _search(
         question,
         _Matching(
-            best=lambda goal: best_deployments(pairs, limits, goal),
-            every=lambda: all_deployments(pairs, limits),
-            points=lambda found: _points(question, found, (p, d), ttft, tpot),
+            best=lambda goal: best_deployments(pairs, limits, goal, question.prices),
+            every=lambda: all_deployments(pairs, limits, question.prices),
+            points=lambda found: _points(question, found, (p, d), ttft, tpot, prefill_gpus=prefill.gpus[p]),
             shapes=lambda found: [prefill.shape[found.prefill_row], decode.shape[found.decode_row]],
             counts=break_points(pairs, limits),
         ),
@@ -92,7 +92,9 @@ def evaluate_agg(table: RoleTable, question: Question) -> Evaluated:
         _Matching(
             best=lambda goal: best_replicas(rows, question.limits, goal),
             every=lambda: all_replicas(rows, question.limits),
-            points=lambda found: _points(question, found, (np.full(len(kept), -1), kept), ttft, tpot),
+            points=lambda found: _points(
+                question, found, (np.full(len(kept), -1), kept), ttft, tpot, prefill_gpus=np.zeros_like(kept)
+            ),
             shapes=lambda found: [table.shape[found.decode_row]],
             counts=len(rows.rate) * question.limits.gpu_budget,
         ),
@@ -148,22 +150,38 @@ def _front_points(question: Question, matching: _Matching) -> Points:
 def _front(points: Points, question: Question) -> Points:
     """The points that no other beats in every metric; of equal ones that with the fewest GPUs. Bounds memory."""
     columns = metrics(points, question.workload.osl)
-    price = 1.0  # the same for every point
-    scores = [score(objective(points, columns, metric, price), metric) for metric in question.metrics]
+    scores = [score(objective(points, columns, metric), metric) for metric in question.metrics]
     fewest_first = np.argsort(points.gpus, kind="stable")
     return points.take(fewest_first[pareto.front(np.stack(scores, axis=1)[fewest_first])])
 
 
-def _points(question: Question, found: Matched, rows: tuple[Ints, Ints], ttft_ms: Floats, tpot_ms: Floats) -> Points:
+def _points(
+    question: Question,
+    found: Matched,
+    rows: tuple[Ints, Ints],
+    ttft_ms: Floats,
+    tpot_ms: Floats,
+    *,
+    prefill_gpus: Ints,
+) -> Points:
     """What was matched, with the rows of each role and the wait in the time to first token."""
     ttft, tpot = ttft_ms[found.pair], tpot_ms[found.pair]
+    of_prefill = found.prefill_workers * prefill_gpus[found.pair]
     return Points(
         prefill_row=rows[0][found.pair],
         decode_row=rows[1][found.pair],
         prefill_workers=found.prefill_workers,
         decode_workers=found.decode_workers,
         gpus=found.gpus,
+        cost=_cost(question.prices, found.gpus, of_prefill),
         rate=found.rate,
         ttft_ms=ttft + question.wait_ms(found.rate, ttft, tpot),
         tpot_ms=tpot,
     )
+
+
+def _cost(prices: Prices, gpus: Ints, of_prefill: Ints) -> Floats:
+    """Price of an hour of all GPUs, of which so many are those of prefill workers."""
+    if prices.one:
+        return np.asarray(gpus * prices.decode, dtype=np.float64)
+    return np.asarray(of_prefill * prices.prefill + (gpus - of_prefill) * prices.decode, dtype=np.float64)

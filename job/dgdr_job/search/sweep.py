@@ -8,9 +8,10 @@ from dgdr_api.candidate import EvaluatedCandidate
 from dgdr_api.events import Completed, EventData, RoundCompleted, TupleCoverage
 from dgdr_api.run import RunSpec
 from dgdr_api.terms import Backend, Outcome
-from dgdr_api.versions import Chain
+from dgdr_api.versions import BackendChains
 
 from dgdr_job.catalog.catalog import Catalog
+from dgdr_job.matching.arrays import Prices
 from dgdr_job.search import evaluations, static
 from dgdr_job.search.branches import Branch
 from dgdr_job.search.candidates import BranchResult, evaluated_candidate
@@ -75,7 +76,7 @@ class Sweep:
             self._emit(refused_whole(self._run, chains, message))
             self._complete("Unsupported", message)
             return
-        config = search_config(self._run, {backend: chain.performance_data for backend, chain in chains.items()})
+        config = search_config(self._run, {backend: each.performance_data for backend, each in chains.items()})
         if config.sweep.max_seconds is not None:
             self._stop_at = started + config.sweep.max_seconds
         branches, coverage = self._preflight(config, chains)
@@ -91,7 +92,7 @@ class Sweep:
         self._conclude(config)
 
     def _preflight(
-        self, config: SmartSearchConfig, chains: dict[Backend, Chain]
+        self, config: SmartSearchConfig, chains: dict[Backend, BackendChains]
     ) -> tuple[list[Branch], list[TupleCoverage]]:
         found = []
         for backend in config.search_space.backend:
@@ -109,6 +110,7 @@ class Sweep:
             limits=branch.limits,
             metrics=config.goal.metrics,
             pareto=config.goal.pareto,
+            prices=_prices(config, branch),
         )
         if branch.topology == "agg":
             found = static.evaluate_agg(tables[0], question)
@@ -192,11 +194,16 @@ class Sweep:
         self._tell(Progress(self._done, self._total, stage, feasible, text))
 
 
+def _prices(config: SmartSearchConfig, branch: Branch) -> Prices:
+    """Price of a GPU of each role; 1 where the request prices none, since nothing then depends on it."""
+    priced = [config.goal.gpu_cost_per_hour.get(role.identity.sku, 1.0) for role in branch.roles]
+    return Prices(prefill=priced[0], decode=priced[-1])
+
+
 def _result(
     config: SmartSearchConfig, branch: Branch, tables: tuple[RoleTable, ...], found: static.Evaluated
 ) -> BranchResult:
     columns = metrics(found.points, config.workload.osl)
-    price = config.goal.gpu_cost_per_hour or 0.0
-    objectives = {metric: objective(found.points, columns, metric, price) for metric in config.goal.metrics}
+    objectives = {metric: objective(found.points, columns, metric) for metric in config.goal.metrics}
     refused_ = refused_rows(branch, tables, found)
     return BranchResult(branch, tables, found.points, columns, objectives, refused_)

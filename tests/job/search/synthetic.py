@@ -9,6 +9,7 @@ from dgdr_api.shape import Shape
 from dgdr_api.terms import Metric, RoleKind
 from dgdr_job.catalog.kv import KvEstimate
 from dgdr_job.catalog.provenance import SourceShares
+from dgdr_job.matching.arrays import ONE_PRICE, Prices
 from dgdr_job.search.config import Sla, Workload
 from dgdr_job.search.question import Question
 from dgdr_job.search.role_rows import Rows, ShapeData
@@ -53,6 +54,7 @@ class Deployment:
     rows: tuple[int, ...]
     workers: tuple[int, ...]
     gpus: int
+    cost: float
     rate: float
     ttft: float
     tpot: float
@@ -65,7 +67,7 @@ class Deployment:
         return {
             "throughput": lambda: self.rate * osl,
             "throughputPerGpu": lambda: self.rate * osl / self.gpus,
-            "throughputPerCost": lambda: self.rate * osl * 3600 / (self.gpus * 2.5),
+            "throughputPerCost": lambda: self.rate * osl * 3600 / self.cost,
             "throughputPerUser": lambda: 1000 / self.tpot,
             "ttft": lambda: -self.ttft,
             "e2eLatency": lambda: -self.e2e(osl),
@@ -98,10 +100,16 @@ def everything(tables: tuple[RoleTable, ...], question: Question) -> Iterator[De
                         rows=(i, j)[: len(tables)],
                         workers=workers,
                         gpus=gpus,
+                        cost=_cost(tables, (i, j), workers, question.prices),
                         rate=rate,
                         ttft=ttft + wait,
                         tpot=tpot,
                     )
+
+
+def _cost(tables: tuple[RoleTable, ...], rows: tuple[int, int], workers: tuple[int, ...], prices: Prices) -> float:
+    each = (prices.prefill, prices.decode)[2 - len(tables) :]
+    return sum(n * int(t.gpus[row]) * price for t, row, n, price in zip(tables, rows, workers, each, strict=False))
 
 
 def _served(question: Question, capacity: float, slots: int, ttft: float, e2e: float) -> tuple[float, float] | None:
@@ -200,4 +208,7 @@ def questions(draw: st.DrawFn, metrics: tuple[Metric, ...], *, pareto: bool = Fa
         limits=draw(limits()),
         metrics=metrics,
         pareto=pareto,
+        prices=draw(
+            st.sampled_from([ONE_PRICE, Prices(2.5, 2.5), Prices(1.0, 3.0), Prices(2.5, 0.5), Prices(1.0, 1.25)])
+        ),
     )

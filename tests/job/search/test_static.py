@@ -49,6 +49,7 @@ def deployments(given_tables: tuple[RoleTable, ...], found: static.Evaluated) ->
                 rows=rows,
                 workers=workers,
                 gpus=int(points.gpus[k]),
+                cost=float(points.cost[k]),
                 rate=float(points.rate[k]),
                 ttft=float(points.ttft_ms[k]),
                 tpot=float(points.tpot_ms[k]),
@@ -156,7 +157,7 @@ def test_the_points_hold_the_whole_front(
     }
     points = evaluate(given_tables, question).points
     columns = metrics(points, OSL)
-    scores = [score(objective(points, columns, metric, 2.5), metric).tolist() for metric in chosen]
+    scores = [score(objective(points, columns, metric), metric).tolist() for metric in chosen]
     found = {tuple(float(f"{value:.9g}") for value in row) for row in zip(*scores, strict=True)}
     assert front <= found
     assert found <= set(values)
