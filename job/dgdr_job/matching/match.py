@@ -102,7 +102,7 @@ def all_deployments(pairs: Pairs, limits: Limits, prices: Prices = ONE_PRICE) ->
 
 def break_points(pairs: Pairs, limits: Limits) -> int:
     """How many counts `all_deployments` goes through."""
-    most_p, most_d = _most_workers(pairs, limits)
+    most_p, most_d = most_workers(pairs, limits)
     fitting = (most_p >= 1) & (most_d >= 1)
     return int((most_p[fitting] + most_d[fitting]).sum()) + int(fitting.sum())
 
@@ -183,7 +183,7 @@ def _break_points(
     pairs: Pairs, limits: Limits, prices: Prices, padding: Padding
 ) -> Iterator[tuple[Ints, Iterator[_Points]]]:
     """Orders of the pairs, each with points of its first pairs: one prefill or decode worker more each time."""
-    most_p, most_d = _most_workers(pairs, limits)
+    most_p, most_d = most_workers(pairs, limits)
     fitting = np.flatnonzero((most_p >= 1) & (most_d >= 1))
 
     def points(some: Pairs, rate: Floats) -> Iterator[_Points]:
@@ -207,7 +207,7 @@ def _by_count(
         yield from points(some, rate[: len(some)] * count)
 
 
-def _most_workers(pairs: Pairs, limits: Limits) -> tuple[Ints, Ints]:
+def most_workers(pairs: Pairs, limits: Limits) -> tuple[Ints, Ints]:
     """Per pair the most prefill and decode workers when the other role has one worker."""
 
     def most(gpus: Ints, others: Ints, max_gpus: int | None, max_workers: int | None) -> Ints:
@@ -231,7 +231,7 @@ def _points(pairs: Pairs, rate: Floats, limits: Limits, prices: Prices, padding:
     rate = np.maximum(rate, pairs.needed_rate)
     p = least_workers(rate, pairs.prefill_rate)
     d = np.maximum(least_workers(rate, pairs.decode_rate), pairs.least_decode_workers)
-    most_p, most_d = _most_workers(pairs, limits)
+    most_p, most_d = most_workers(pairs, limits)
     within = (p <= most_p) & (d <= most_d)
     short = np.empty(0, dtype=np.int64)
     if limits.min_gpu_budget > 1:

@@ -120,7 +120,7 @@ class SearchSpace(ConfigModel):
 
 
 class Workload(ConfigModel):
-    """What is asked of the deployment. Exactly one of concurrency, request_rate and saturated."""
+    """What is asked of the deployment. Exactly one of concurrency, request_rate, saturated and kv_load_ratios."""
 
     isl: Annotated[int, Field(ge=1)]
     """Input tokens of a request."""
@@ -130,6 +130,8 @@ class Workload(ConfigModel):
     request_rate: float | None = None
     """Requests per second."""
     saturated: bool = False
+    kv_load_ratios: Annotated[tuple[Positive, ...], Field(max_length=5)] = ()
+    """Concurrency as a share of what the KV cache of a deployment holds; several are a dimension of the pool."""
 
 
 class Sla(ConfigModel):

@@ -97,13 +97,6 @@ def _one_token(spec: SearchSpec) -> NotBuilt | None:
     return None
 
 
-def _ratio(spec: SearchSpec) -> NotBuilt | None:
-    for field, name in (("kv_load_ratio", "kvLoadRatio"), ("kv_load_ratio_range", "kvLoadRatioRange")):
-        if spec.static_field(field) is not None:
-            return NotBuilt(f"workload.static.{name}", "set", "use concurrency, requestRate or saturated")
-    return None
-
-
 def _replay_only_workload(spec: SearchSpec) -> NotBuilt | None:
     """Parts of a generated workload that a steady-state estimate cannot see."""
     plain = {"length_spread": 1.0, "shared_prefix_ratio": 0.0, "turns_per_session": 1, "turn_history": "fresh"}
@@ -148,7 +141,6 @@ CHECKS: tuple[Check, ...] = (
     _encoder_sku,
     _goodput,
     _one_token,
-    _ratio,
     _replay_only_workload,
     _overrides,
     _model_config,

@@ -49,6 +49,8 @@ FINE_CTX_TOKENS = (512, 1024, 2048, 4096)
 RESERVE_FACTOR = 4
 """Candidates sent for each that is published at most: what cannot be rendered leaves no gap (api.md section 5)."""
 
+RANGE_RATIOS = 5
+"""Ratios of kvLoadRatioRange."""
 SHOWN_CHARACTERS = 80
 """A wrong value is shown up to here."""
 
@@ -83,6 +85,17 @@ def generated_load(spec: RunSpec) -> StaticWorkload:
     return spec.workload.static
 
 
+def load_ratios(load: StaticWorkload) -> tuple[float, ...]:
+    """The KV load ratios that are searched: one, or five from a range, geometric with both ends; else none."""
+    if load.kv_load_ratio is not None:
+        return (load.kv_load_ratio,)
+    if load.kv_load_ratio_range is None:
+        return ()
+    least, most = load.kv_load_ratio_range.min, load.kv_load_ratio_range.max
+    between = (least * (most / least) ** (step / (RANGE_RATIOS - 1)) for step in range(1, RANGE_RATIOS - 1))
+    return (least, *between, most)
+
+
 def _mapped(spec: RunSpec, data_versions: Mapping[Backend, str]) -> dict[str, Any]:
     gpu, load, objective = spec.hardware.gpu, generated_load(spec), spec.objective
     space: dict[str, Any] = {
@@ -113,6 +126,7 @@ def _mapped(spec: RunSpec, data_versions: Mapping[Backend, str]) -> dict[str, An
             "concurrency": load.concurrency,
             "request_rate": load.request_rate,
             "saturated": bool(load.saturated),
+            "kv_load_ratios": load_ratios(load),
         },
         "goal": {
             "metrics": objective.all_metrics,

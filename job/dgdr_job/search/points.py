@@ -41,6 +41,8 @@ class Points:
     """Requests per second that are served."""
     ttft_ms: Floats
     tpot_ms: Floats
+    concurrency: Ints
+    """Requests in flight; 0 where the load is none."""
 
     def __len__(self) -> int:
         return len(self.gpus)

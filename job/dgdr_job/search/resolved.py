@@ -36,6 +36,11 @@ def version_chains(run: RunSpec) -> dict[Backend, BackendChains]:
     }
 
 
+def rounds_of(config: SmartSearchConfig) -> int:
+    """Rounds of each branch: one for each KV load ratio, a dimension of the pool, or one."""
+    return max(len(config.workload.kv_load_ratios), 1)
+
+
 def resolved(
     catalog: Catalog,
     config: SmartSearchConfig,
@@ -48,7 +53,12 @@ def resolved(
     used = {(branch.backend, role.identity.sku) for branch in branches for role in branch.roles}
     return Resolved(
         branches=tuple(
-            BranchPlan(name=branch.name, backend=branch.backend, topology=branch.topology, pool=branch.pairs)
+            BranchPlan(
+                name=branch.name,
+                backend=branch.backend,
+                topology=branch.topology,
+                pool=branch.pairs * rounds_of(config),
+            )
             for branch in branches
         ),
         coverage=tuple(coverage),

@@ -23,7 +23,7 @@ from dgdr_job.search.preflight import preflight
 from dgdr_job.search.question import Question
 from dgdr_job.search.ranking import Reserve, reserve
 from dgdr_job.search.refused import refused_rows
-from dgdr_job.search.resolved import refused_whole, resolved, version_chains
+from dgdr_job.search.resolved import refused_whole, resolved, rounds_of, version_chains
 from dgdr_job.search.role_rows import RoleInput
 from dgdr_job.search.role_table import RoleTable, role_table
 
@@ -80,7 +80,7 @@ class Sweep:
         if config.sweep.max_seconds is not None:
             self._stop_at = started + config.sweep.max_seconds
         branches, coverage = self._preflight(config, chains)
-        self._pool = sum(branch.pairs for branch in branches)
+        self._pool = sum(branch.pairs for branch in branches) * rounds_of(config)
         self._total = sum(len(role.gated.kept) for branch in branches for role in branch.roles)
         self._emit(resolved(self._catalog, config, chains, branches, coverage))
         if not branches:
@@ -102,8 +102,19 @@ class Sweep:
         return [each.branch for each in found if each.branch], [each.coverage for each in found]
 
     def _evaluate(self, config: SmartSearchConfig, branch: Branch) -> None:
-        """Evaluate one branch, as far as time allows, and tell what it found."""
+        """Evaluate one branch, as far as time allows, and tell what it found: one round for each KV load ratio."""
         tables = tuple(self._table(config, branch, index) for index in range(len(branch.roles)))
+        for index, ratio in enumerate(config.workload.kv_load_ratios or (None,), start=1):
+            self._evaluate_round(config, branch, tables, ratio, index)
+
+    def _evaluate_round(
+        self,
+        config: SmartSearchConfig,
+        branch: Branch,
+        tables: tuple[RoleTable, ...],
+        ratio: float | None,
+        index: int,
+    ) -> None:
         question = Question(
             workload=config.workload,
             sla=config.goal.sla,
@@ -111,12 +122,13 @@ class Sweep:
             metrics=config.goal.metrics,
             pareto=config.goal.pareto,
             prices=_prices(config, branch),
+            kv_load_ratio=ratio,
         )
         if branch.topology == "agg":
             found = static.evaluate_agg(tables[0], question)
         else:
             found = static.evaluate_disagg(tables[0], tables[1], question)
-        result = _result(config, branch, tables, found)
+        result = _result(config, branch, tables, found, ratio)
         self._results.append(result)
         for batch in evaluations.evaluation_batches(result):
             self._emit(batch)
@@ -124,8 +136,8 @@ class Sweep:
         self._emit(
             RoundCompleted(
                 branch=branch.name,
-                round=1,
-                total=1,
+                round=index,
+                total=rounds_of(config),
                 counters=evaluations.counters(self._results, self._pool),
                 reserve=tuple(candidate.id for candidate in self._reserve.candidates),
             )
@@ -201,9 +213,13 @@ def _prices(config: SmartSearchConfig, branch: Branch) -> Prices:
 
 
 def _result(
-    config: SmartSearchConfig, branch: Branch, tables: tuple[RoleTable, ...], found: static.Evaluated
+    config: SmartSearchConfig,
+    branch: Branch,
+    tables: tuple[RoleTable, ...],
+    found: static.Evaluated,
+    ratio: float | None,
 ) -> BranchResult:
     columns = metrics(found.points, config.workload.osl)
     objectives = {metric: objective(found.points, columns, metric) for metric in config.goal.metrics}
     refused_ = refused_rows(branch, tables, found)
-    return BranchResult(branch, tables, found.points, columns, objectives, refused_)
+    return BranchResult(branch, tables, found.points, columns, objectives, refused_, ratio)

@@ -44,19 +44,6 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
         "objective.metrics",
         "throughputPerUser",
     ),
-    (
-        {"workload": {"static": {"saturated": None, "kvLoadRatio": 0.5}}},
-        "workload.static.kvLoadRatio",
-        "set",
-    ),
-    (
-        {
-            "workload": {"static": {"saturated": None, "kvLoadRatioRange": {"min": 0.1, "max": 0.9}}},
-            "objective": {"mode": "pareto", "metric": None},
-        },
-        "workload.static.kvLoadRatioRange",
-        "set",
-    ),
     ({"workload": {"static": {"lengthSpread": 0.5}}}, "workload.static.lengthSpread", "0.5"),
     (
         {"workload": {"static": {"sharedPrefixRatio": 0.25, "prefixGroups": 2}}},

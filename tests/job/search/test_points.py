@@ -20,6 +20,7 @@ def points(rate: float, gpus: int, ttft: float, tpot: float) -> Points:
         rate=np.array([rate]),
         ttft_ms=np.array([ttft]),
         tpot_ms=np.array([tpot]),
+        concurrency=np.array([0]),
     )
 
 

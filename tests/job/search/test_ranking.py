@@ -35,6 +35,7 @@ def result(deployments: list[Deployment], names: tuple[Metric, ...]) -> BranchRe
         rate=np.array(columns[1]),
         ttft_ms=np.array(columns[2]),
         tpot_ms=np.array(columns[3]),
+        concurrency=np.zeros(count, dtype=np.int64),
     )
     found = metrics(points, OSL)
     objectives = {name: objective(points, found, name) for name in names}
