@@ -20,6 +20,8 @@ from dgdr_job.space.limits import Limits
 
 Padding = Literal["fewest_gpus", "least_cost", "every"]
 """Which counts a deployment below the least budget is raised to."""
+Most = tuple[Ints, Ints]
+"""The most prefill and decode workers of each pair when the other role has one worker."""
 Step = tuple[Ints, Floats, Floats]
 """Positions, and prefill and decode workers there."""
 CHUNK_POINTS = 500_000
@@ -186,28 +188,30 @@ def _break_points(
     most_p, most_d = most_workers(pairs, limits)
     fitting = np.flatnonzero((most_p >= 1) & (most_d >= 1))
 
-    def points(some: Pairs, rate: Floats) -> Iterator[_Points]:
-        return _points(some, rate, limits, prices, padding)
+    def points(some: Pairs, most: Most, rate: Floats) -> Iterator[_Points]:
+        return _points(some, most, rate, padding, limits=limits, prices=prices)
 
     for rate, most in ((pairs.prefill_rate, most_p), (pairs.decode_rate, most_d)):
         order = fitting[np.argsort(-most[fitting], kind="stable")]
-        yield order, _by_count(pairs.take(order), rate[order], most[order], points)
+        both = most_p[order], most_d[order]
+        yield order, _by_count(pairs.take(order), both, rate[order], most[order], points)
     loaded = fitting[np.isfinite(pairs.offered_rate[fitting])]
     if loaded.size:
         some = pairs.take(loaded)
-        yield loaded, points(some, some.offered_rate)
+        yield loaded, points(some, (most_p[loaded], most_d[loaded]), some.offered_rate)
 
 
 def _by_count(
-    pairs: Pairs, rate: Floats, most: Ints, points: Callable[[Pairs, Floats], Iterator[_Points]]
+    pairs: Pairs, both: Most, rate: Floats, most: Ints, points: Callable[[Pairs, Most, Floats], Iterator[_Points]]
 ) -> Iterator[_Points]:
-    """For 1, 2, … workers of one role the points of the pairs that may have so many; ``most`` descends."""
+    """For 1, 2, … workers of one role the points of the pairs that may have so many; ``most``, of it, descends."""
     for count in range(1, int(most.max(initial=0)) + 1):
         some = pairs.first(int(np.searchsorted(-most, -count, side="right")))
-        yield from points(some, rate[: len(some)] * count)
+        size = len(some)
+        yield from points(some, (both[0][:size], both[1][:size]), rate[:size] * count)
 
 
-def most_workers(pairs: Pairs, limits: Limits) -> tuple[Ints, Ints]:
+def most_workers(pairs: Pairs, limits: Limits) -> Most:
     """Per pair the most prefill and decode workers when the other role has one worker."""
 
     def most(gpus: Ints, others: Ints, max_gpus: int | None, max_workers: int | None) -> Ints:
@@ -222,7 +226,9 @@ def most_workers(pairs: Pairs, limits: Limits) -> tuple[Ints, Ints]:
     )
 
 
-def _points(pairs: Pairs, rate: Floats, limits: Limits, prices: Prices, padding: Padding) -> Iterator[_Points]:
+def _points(
+    pairs: Pairs, most: Most, rate: Floats, padding: Padding, *, limits: Limits, prices: Prices
+) -> Iterator[_Points]:
     """The least deployment of each pair that serves this rate, as far as it is offered and as it is needed.
 
     One entry per pair; with every padding, one more for each step of it.
@@ -231,7 +237,7 @@ def _points(pairs: Pairs, rate: Floats, limits: Limits, prices: Prices, padding:
     rate = np.maximum(rate, pairs.needed_rate)
     p = least_workers(rate, pairs.prefill_rate)
     d = np.maximum(least_workers(rate, pairs.decode_rate), pairs.least_decode_workers)
-    most_p, most_d = most_workers(pairs, limits)
+    most_p, most_d = most
     within = (p <= most_p) & (d <= most_d)
     short = np.empty(0, dtype=np.int64)
     if limits.min_gpu_budget > 1:
@@ -266,9 +272,7 @@ def _measured(
     return _Points(p, d, gpus, cost, np.minimum(capacity, pairs.offered_rate), fits)
 
 
-def _paddings(
-    p: Floats, d: Floats, pairs: Pairs, most: tuple[Ints, Ints], *, limits: Limits, padding: Padding
-) -> Iterator[Step]:
+def _paddings(p: Floats, d: Floats, pairs: Pairs, most: Most, *, limits: Limits, padding: Padding) -> Iterator[Step]:
     """Counts raised to a total of at least the least budget, within the caps: every total that can be the cheapest.
 
     With a given number of decode workers the least number of prefill workers is cheapest, and totals repeat after as
