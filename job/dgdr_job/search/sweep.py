@@ -13,6 +13,7 @@ from dgdr_api.versions import BackendChains
 from dgdr_job.catalog.catalog import Catalog
 from dgdr_job.matching.arrays import Prices
 from dgdr_job.search import evaluations, static
+from dgdr_job.search.adapters import refused_tables, router_problem
 from dgdr_job.search.branches import Branch
 from dgdr_job.search.candidates import BranchResult, evaluated_candidate
 from dgdr_job.search.config import SmartSearchConfig
@@ -103,7 +104,12 @@ class Sweep:
 
     def _evaluate(self, config: SmartSearchConfig, branch: Branch) -> None:
         """Evaluate one branch, as far as time allows, and tell what it found: one round for each KV load ratio."""
-        tables = tuple(self._table(config, branch, index) for index in range(len(branch.roles)))
+        problem = router_problem(self._run.search.router[0], branch, config.search_space.hardware_sku)
+        if problem is None:
+            tables = tuple(self._table(config, branch, index) for index in range(len(branch.roles)))
+        else:
+            tables = refused_tables(branch, problem)
+            self._done += sum(len(table.reached) for table in tables)
         for index, ratio in enumerate(config.workload.kv_load_ratios or (None,), start=1):
             self._evaluate_round(config, branch, tables, ratio, index)
 

@@ -190,3 +190,36 @@ def test_a_summary_says_where_each_role_runs(catalog: Catalog) -> None:
     summary = next(row["summary"] for row in told.rows if row["status"] == "feasible")
     assert " on h100_sxm, " in summary
     assert summary.endswith(" on h200_sxm")
+
+
+def router(**model: str) -> dict[str, Any]:
+    return {"topologies": ["disagg"], "router": [{"prefillLoadModel": model}]}
+
+
+@pytest.mark.parametrize("model", [{"type": "performanceData"}, {"type": "performanceData", "sku": "h200_sxm"}])
+def test_a_router_that_times_prefill_on_another_type_never_stands_before_it(
+    model: dict[str, str], catalog: Catalog
+) -> None:
+    told = search(run(hardware=gpus(prefillSku="h100_sxm"), search=router(**model)), catalog)
+    assert told.completed.outcome == "NoFeasibleCandidate"
+    assert {row["reason"] for row in told.rows} == {"adapter_constraint"}
+    named = model.get("sku", "no GPU type")
+    assert f"prefillLoadModel names {named}, but prefill runs on h100_sxm" in told.completed.message
+    counters = told.completed.counters
+    assert (counters.infeasible, counters.remaining) == (counters.scheduled, 0)
+
+
+@pytest.mark.parametrize(
+    ("own", "model"),
+    [
+        ({"prefillSku": "h100_sxm"}, {"type": "performanceData", "sku": "h100_sxm"}),
+        ({"prefillSku": "h100_sxm"}, {"type": "performanceData", "sku": "NVIDIA-H100-80GB-HBM3"}),
+        ({"prefillSku": "h100_sxm"}, {"type": "none"}),
+        ({"decodeSku": "h100_sxm"}, {"type": "performanceData"}),
+    ],
+)
+def test_the_right_name_no_model_and_another_decode_type_pass(
+    own: dict[str, str], model: dict[str, str], catalog: Catalog
+) -> None:
+    told = search(run(hardware=gpus(**own), search=router(**model)), catalog)
+    assert told.completed.outcome == "SearchSucceeded"
