@@ -247,13 +247,16 @@ def _own_load(question: Question, most: int, held: Ints, slots: Ints) -> Verdict
     concurrency = question.own_concurrency(held, workers)
     if not concurrency.any():
         text = (
-            f"the KV cache of {most} workers holds {int(held.max()) * most:,} tokens in whole blocks, "
+            f"the KV cache of {_workers(most)} holds {int(held.max()) * most:,} tokens in whole blocks, "
             f"a request takes {question.mean_request_tokens:,} half way through its output"
         )
         return "infeasible", "kv_capacity", text
     best = int(np.argmax(slots / np.maximum(concurrency, 1)))
-    text = (
-        f"at a KV load ratio of {question.kv_load_ratio:g}, {most} workers have {int(concurrency[best]):,} requests in "
-        f"flight and run at most {int(slots[best]) * most:,}: they are not held, or wait beyond the bounds"
-    )
-    return "infeasible", "load_constraint", text
+    in_flight, run = int(concurrency[best]), int(slots[best]) * most
+    fate = f"of which at most {run:,} run at once" if run < in_flight else "which wait beyond the bounds"
+    have = f"{_workers(most)} have {in_flight:,} requests in flight"
+    return "infeasible", "load_constraint", f"at a KV load ratio of {question.kv_load_ratio:g}, {have}, {fate}"
+
+
+def _workers(count: int) -> str:
+    return f"{count} worker{'' if count == 1 else 's'}"

@@ -72,7 +72,7 @@ def test_a_cache_that_holds_no_request_is_kv_capacity() -> None:
     (refused,) = static.evaluate_disagg(prefill, decode, question(0.5)).refusals
     assert (refused.status, refused.reason) == ("infeasible", "kv_capacity")
     assert refused.detail == (
-        "the KV cache of 1 workers holds 128 tokens in whole blocks, a request takes 150 half way through its output"
+        "the KV cache of 1 worker holds 128 tokens in whole blocks, a request takes 150 half way through its output"
     )
 
 
@@ -80,7 +80,7 @@ def test_more_than_the_engine_runs_is_a_load_that_is_not_carried() -> None:
     agg = synthetic.table("agg", {1: [(4, 10.0, 100.0, 20.0)]}, kv_tokens=6400)
     (refused,) = static.evaluate_agg(agg, question(0.5)).refusals
     assert (refused.status, refused.reason) == ("infeasible", "load_constraint")
-    assert "8 workers have 170 requests in flight and run at most 32" in refused.detail
+    assert "8 workers have 170 requests in flight, of which at most 32 run at once" in refused.detail
 
 
 def test_chunks_hold_every_count(monkeypatch: pytest.MonkeyPatch) -> None:
