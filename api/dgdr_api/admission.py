@@ -20,7 +20,7 @@ from dgdr_api.reasons import Reason
 from dgdr_api.request import DynamoGraphDeploymentRequest, SearchSpec
 from dgdr_api.run import RunSpec
 from dgdr_api.skus import resolve_sku
-from dgdr_api.versions import Chain, resolve_chain
+from dgdr_api.versions import Chain, resolve_chains
 
 _COMMIT = re.compile("[0-9a-f]{40}")
 MAX_RUN_SPEC_BYTES = 200 * 1024
@@ -47,7 +47,7 @@ class Accepted:
     spec: RunSpec
     """Its spec with every default explicit."""
     chains: tuple[Chain, ...]
-    """The version chain of each backend on each GPU type."""
+    """The version chain of each backend on each GPU type that has its data."""
 
 
 @dataclass(frozen=True)
@@ -251,9 +251,9 @@ def _versions_are_bound(spec: SearchSpec) -> Iterator[Rejection]:
 def _chains(spec: SearchSpec) -> Iterator[Chain]:
     runtime = spec.runtime
     for backend in spec.backends:
-        for sku in _skus(spec):
-            image = image_for(runtime.image, backend)
-            yield resolve_chain(image, runtime.version_override, runtime.performance_data_version, backend, sku)
+        image = image_for(runtime.image, backend)
+        chains = resolve_chains(image, runtime.version_override, runtime.performance_data_version, backend, _skus(spec))
+        yield from chains.by_sku.values()
 
 
 def _skus(spec: SearchSpec) -> list[str]:

@@ -77,6 +77,14 @@ def knob_problems(
     return problems
 
 
+def least_token_budget(backend: Backend, tokens: int, block_size: int) -> int:
+    """The least token budget of a pass that covers so many tokens and that the backend can be given.
+
+    TensorRT-LLM takes whole blocks only; source: `knob_problems`.
+    """
+    return -(-tokens // block_size) * block_size if backend == "trtllm" else tokens
+
+
 def sglang_max_running_requests(max_num_seqs: int, shape: Shape) -> int:
     """SGLang's ``--max-running-requests`` counts the whole worker: sequences per rank times ranks."""
     return max_num_seqs * shape.attention_dp

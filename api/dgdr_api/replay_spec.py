@@ -3,6 +3,7 @@
 The names of this document are used by other programs: fields may be added, those here keep name, place and unit.
 """
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, SerializationInfo, SerializerFunctionWrapHandler, model_serializer, model_validator
@@ -314,3 +315,11 @@ def check_roles(topology: Topology, encoder: EncoderPlacement, roles: tuple[Role
     found = tuple(role.kind for role in roles)
     if found != expected:
         raise ValueError(f"roles are {', '.join(found)}; {topology} with encoder {encoder} has {', '.join(expected)}")
+
+
+def roles_text(roles: Sequence[Role]) -> str:
+    """The roles in one line, e.g. ``11 x prefill tp1, 2 x decode tp2``; with their GPU types where these differ."""
+    mixed = len({role.sku for role in roles}) > 1
+    return ", ".join(
+        f"{role.workers} x {role.kind} {role.shape.label}{f' on {role.sku}' if mixed else ''}" for role in roles
+    )

@@ -1,6 +1,6 @@
 """The version chain: image tag, runtime, engine, template, performance data. Nothing ever picks "the nearest"."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -29,6 +29,21 @@ class Chain:
     """Version of the data."""
     pinned: bool
     """Whether the request pins data of another version than the engine."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BackendChains:
+    """The chains of one backend on every GPU type of a search: one data version on all of them."""
+
+    by_sku: Mapping[str, Chain]
+    """By canonical name; at least one."""
+    missing: Mapping[str, str]
+    """GPU types without the data that another type has, with the reason."""
+
+    @property
+    def performance_data(self) -> str:
+        """The one version of the data."""
+        return next(iter(self.by_sku.values())).performance_data
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,9 +163,61 @@ def resolve_chain(
     pin = (pins or {}).get(backend)
     wanted = pin or engine
     if wanted not in exist:
-        raise _no_such_data(links, wanted, backend, sku, pinned=pin is not None)
+        raise _no_such_data(links, wanted, backend, sku, pinned=wanted != engine)
     return Chain(
         backend=backend, sku=sku, runtime=runtime, engine=engine, performance_data=wanted, pinned=wanted != engine
+    )
+
+
+def resolve_chains(
+    image: str, version_override: str | None, pins: Mapping[str, str] | None, backend: Backend, skus: Sequence[str]
+) -> BackendChains:
+    """Follow the chain on every GPU type of a search.
+
+    Data of the image's own engine may be missing on some types: what needs them has no data, the rest is searched.
+
+    Args:
+        image: ``runtime.image`` of the request.
+        version_override: ``runtime.versionOverride``.
+        pins: ``runtime.performanceDataVersion``.
+        backend: one of the request's backends.
+        skus: canonical names of the GPU types in use, at least one.
+
+    Raises:
+        VersionChainBroken: the chain is broken on every type, or on one and the request pins data of another version.
+    """
+    by_sku: dict[str, Chain] = {}
+    broken: dict[str, VersionChainBroken] = {}
+    for sku in dict.fromkeys(skus):
+        try:
+            by_sku[sku] = resolve_chain(image, version_override, pins, backend, sku)
+        except VersionChainBroken as error:
+            broken[sku] = error
+    if broken and (not by_sku or any(chain.pinned for chain in by_sku.values())):
+        raise next(iter(broken.values()))
+    return BackendChains(
+        by_sku=MappingProxyType(by_sku), missing=MappingProxyType({sku: str(error) for sku, error in broken.items()})
+    )
+
+
+def common_data_version(backend: Backend, skus: Sequence[str]) -> str:
+    """The default data version of a backend, which must be the same on all these GPU types.
+
+    Raises:
+        VersionChainBroken: a type has no data, or the defaults differ; names them and the versions that all have.
+    """
+    exist = {sku: data_versions(backend, sku) for sku in dict.fromkeys(skus)}
+    defaults = {sku: versions[0] if versions else "none" for sku, versions in exist.items()}
+    if len(set(defaults.values())) == 1 and "none" not in defaults.values():
+        return next(iter(defaults.values()))
+    common = [version for version in next(iter(exist.values())) if all(version in each for each in exist.values())]
+    told = ", ".join(f"{sku} {version}" for sku, version in defaults.items())
+    name = "search_space.backend_version"
+    would_do = f"all have {' and '.join(common)}: set one in {name}" if common else "no version exists on all of them"
+    raise VersionChainBroken(
+        f"the default data of {NAMES[backend]} is not the same on every GPU type ({told}); {would_do}",
+        field=name,
+        fix=f"{name}: {{{backend}: {common[0]}}}" if common else "",
     )
 
 

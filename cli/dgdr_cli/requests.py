@@ -12,8 +12,6 @@ from dgdr_cli.exits import fail
 if TYPE_CHECKING:
     from dgdr_api.request import DynamoGraphDeploymentRequest
     from dgdr_api.run import RunSpec
-    from dgdr_api.terms import Backend
-    from dgdr_api.versions import Chain
 
 
 @dataclass(frozen=True)
@@ -23,8 +21,6 @@ class Admitted:
     request: "DynamoGraphDeploymentRequest"
     spec: "RunSpec"
     """Its spec with every default explicit."""
-    chains: "dict[Backend, Chain]"
-    """Version chain of each backend."""
 
 
 def admitted(path: Path, changes: Mapping[tuple[str, ...], Any] | None = None) -> Admitted:
@@ -49,7 +45,7 @@ def admitted(path: Path, changes: Mapping[tuple[str, ...], Any] | None = None) -
             f"{named(path)}: the request is not accepted ({verdict.reason.name})\n"
             + "\n".join(f"  {each.field}: {each.message}" for each in verdict.rejections),
         )
-    return Admitted(request, verdict.spec, {chain.backend: chain for chain in verdict.chains})
+    return Admitted(request, verdict.spec)
 
 
 def _with(document: dict[str, Any], place: tuple[str, ...], value: Any) -> dict[str, Any]:  # noqa: ANN401 - any JSON

@@ -28,7 +28,7 @@ def space(
 
         asked = admitted(request)
         with opened_catalog() as known, about(request):
-            report = space_report(known, asked.spec, asked.chains, kv_gated=not no_kv_gate)
+            report = space_report(known, asked.spec, kv_gated=not no_kv_gate)
         if output is Format.TEXT:
             _print(report)
         else:

@@ -93,13 +93,12 @@ def objective_text(name: str, value: float) -> str:
 
 def deployment(candidate: "DynamoGraphDeploymentCandidate") -> str:
     """The roles of a candidate in one line, e.g. ``vllm 11 x prefill tp1, 2 x decode tp2``."""
-    from dgdr_api.replay_spec import ReplaySpec
+    from dgdr_api.replay_spec import ReplaySpec, roles_text
 
     if candidate.status is None or candidate.status.evaluation is None:
         return ""
     spec = ReplaySpec.model_validate(candidate.status.evaluation.replay_spec)
-    roles = ", ".join(f"{role.workers} x {role.kind} {role.shape.label}" for role in spec.roles)
-    return f"{spec.roles[0].backend} {roles}"
+    return f"{spec.roles[0].backend} {roles_text(spec.roles)}"
 
 
 def _refused(batches: "Sequence[Evaluations]", target: "Console") -> None:

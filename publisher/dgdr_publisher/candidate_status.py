@@ -8,6 +8,7 @@ from dgdr_api.candidate import EvaluatedCandidate
 from dgdr_api.candidate_resource import CandidateEvaluation, CandidateStatus
 from dgdr_api.conditions import Condition, condition
 from dgdr_api.events import VersionLink
+from dgdr_api.replay_spec import roles_text
 from dgdr_api.terms import Metric
 
 from dgdr_publisher.rendering import Rendered
@@ -70,9 +71,9 @@ def score_text(evaluated: EvaluatedCandidate) -> str:
 def summary(evaluated: EvaluatedCandidate) -> str:
     """The deployment in one line, e.g. ``vllm disagg: 2 x prefill tp1, 1 x decode tp4 on h200_sxm``."""
     candidate = evaluated.candidate
-    skus = " and ".join(dict.fromkeys(role.sku for role in candidate.roles))
-    roles = ", ".join(f"{role.workers} x {role.kind} {role.shape.label}" for role in candidate.roles)
-    return f"{candidate.backend} {candidate.topology}: {roles} on {skus}"
+    skus = {role.sku for role in candidate.roles}
+    where = f" on {skus.pop()}" if len(skus) == 1 else ""
+    return f"{candidate.backend} {candidate.topology}: {roles_text(candidate.roles)}{where}"
 
 
 def _unit(name: str) -> str:

@@ -8,6 +8,7 @@ from dgdr_api.parse import request_of
 from tests.api.objects import request
 
 DIGEST = "sha256:" + "ab" * 32
+A100_NODES = {"a100": {"pool": "a100"}}
 DISAGG = ("search", {"topologies": ["disagg"]})
 CAP_OF_NO_ROLE = ("hardware.gpu.budgetBySku", {"h200_sxm": 8})
 PINS = ("runtime.performanceDataVersion", {"vllm": "0.24.0", "sglang": "0.5.14", "trtllm": "1.3.0rc20"})
@@ -37,6 +38,24 @@ def test_a_good_request_becomes_a_run_with_its_chains() -> None:
         ("trtllm", "h100_sxm", True),
     ]
     assert found.spec.hardware.gpu.decode_sku == "h100_sxm"
+
+
+def test_data_that_one_gpu_type_lacks_is_left_to_the_search() -> None:
+    """The aggregated workers have data; that the others have none is the verdict on their tuple, not on the request."""
+    found = decide(("hardware.gpu", {"sku": "h200_sxm", "prefillSku": "a100", "budget": 8, "nodeSelector": A100_NODES}))
+
+    assert isinstance(found, Accepted)
+    assert [(chain.backend, chain.sku) for chain in found.chains] == [("sglang", "h200_sxm")]
+
+
+def test_a_pinned_version_must_exist_on_every_gpu_type() -> None:
+    pin = ("runtime.performanceDataVersion", {"sglang": "0.5.14"})
+    found = rejected(
+        pin, ("hardware.gpu", {"sku": "h200_sxm", "decodeSku": "a100", "budget": 8, "nodeSelector": A100_NODES})
+    )
+
+    assert found.reason.name == "VersionChainBroken"
+    assert "0.5.14, pinned by runtime.performanceDataVersion, does not exist for sglang on a100_sxm" in found.message
 
 
 @pytest.mark.parametrize(

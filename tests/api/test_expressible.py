@@ -4,6 +4,7 @@ from dgdr_api.expressible import (
     encoder_problems,
     gpus_per_pod,
     knob_problems,
+    least_token_budget,
     model_revision_problem,
     node_count,
     sglang_max_running_requests,
@@ -100,6 +101,9 @@ def test_knobs() -> None:
     assert "multiple of tokens_per_block 32" in knob_problems("trtllm", shape=shape, **limits)[0]
     assert knob_problems("vllm", shape=shape, **limits) == []
     assert knob_problems("trtllm", shape=shape, **limits | {"max_num_batched_tokens": 8192}) == []
+    assert least_token_budget("trtllm", 8200, 32) == 8224
+    assert least_token_budget("trtllm", 8192, 32) == 8192
+    assert least_token_budget("vllm", 8200, 32) == 8200
     assert sglang_max_running_requests(256, shape) == 2048
     assert "32-bit" in knob_problems("sglang", shape=shape, **limits | {"max_num_seqs": 2**29})[0]
 

@@ -2,10 +2,13 @@ import pytest
 from dgdr_api.errors import VersionChainBroken
 from dgdr_api.terms import BACKENDS, Backend
 from dgdr_api.versions import (
+    BackendChains,
     Chain,
+    common_data_version,
     data_versions,
     engine_version,
     resolve_chain,
+    resolve_chains,
     runtime_version,
     table,
     template_engines,
@@ -184,3 +187,59 @@ def test_only_engines_with_a_template_have_a_chain(runtime: str, backend: Backen
     with pytest.raises(VersionChainBroken, match="no template renders that engine") as broken:
         resolve_chain(image, override, pins, backend, "h200_sxm")
     assert broken.value.field == "runtime.image"
+
+
+def chains(image: str, backend: Backend, *skus: str, **pins: str) -> BackendChains:
+    return resolve_chains(f"x/{image}", None, pins, backend, skus)
+
+
+def test_one_data_version_is_bound_on_every_gpu_type() -> None:
+    found = chains("vllm-runtime:1.4.2", "vllm", "h200_sxm", "h100_sxm", "h200_sxm", vllm="0.24.0")
+    assert [(sku, each.sku, each.performance_data) for sku, each in found.by_sku.items()] == [
+        ("h200_sxm", "h200_sxm", "0.24.0"),
+        ("h100_sxm", "h100_sxm", "0.24.0"),
+    ]
+    assert (found.performance_data, found.missing) == ("0.24.0", {})
+
+
+def test_data_of_the_image_s_engine_may_be_missing_on_some_gpu_types() -> None:
+    found = chains("sglang-runtime:1.4.2", "sglang", "a100_sxm", "h200_sxm", "b60")
+    assert list(found.by_sku) == ["h200_sxm"]
+    assert list(found.missing) == ["a100_sxm", "b60"]
+    assert "data of 0.5.16 does not exist for sglang on a100_sxm, only 0.5.10" in found.missing["a100_sxm"]
+    # a run names the version that the image binds anyway: that is no pin
+    assert chains("sglang-runtime:1.4.2", "sglang", "a100_sxm", "h200_sxm", sglang="0.5.16").missing.keys() == {
+        "a100_sxm"
+    }
+
+
+def test_a_pinned_version_that_is_missing_on_one_gpu_type_is_an_error() -> None:
+    with pytest.raises(
+        VersionChainBroken, match=r"0\.24\.0, pinned .* does not exist for vllm on a100_sxm, only 0\.14"
+    ):
+        chains("vllm-runtime:1.4.2", "vllm", "h200_sxm", "a100_sxm", vllm="0.24.0")
+
+
+def test_data_that_is_missing_on_every_gpu_type_is_an_error() -> None:
+    with pytest.raises(VersionChainBroken, match="on a100_sxm"):
+        chains("vllm-runtime:1.4.2", "vllm", "a100_sxm", "h200_sxm")
+
+
+def test_defaults_must_be_one_version() -> None:
+    assert common_data_version("vllm", ["h100_sxm", "gb200", "h100_sxm"]) == "0.24.0"
+    with pytest.raises(VersionChainBroken) as differ:
+        common_data_version("vllm", ["h100_sxm", "a100_sxm"])
+    assert str(differ.value) == (
+        "the default data of vLLM is not the same on every GPU type (h100_sxm 0.24.0, a100_sxm 0.14.0); "
+        "no version exists on all of them"
+    )
+    with pytest.raises(VersionChainBroken, match="b60 none"):
+        common_data_version("sglang", ["h100_sxm", "b60"])
+
+
+def test_differing_defaults_name_the_versions_that_all_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = {"one": ("2", "1"), "two": ("1",)}
+    monkeypatch.setattr("dgdr_api.versions.data_versions", lambda _backend, sku: known[sku])
+    with pytest.raises(VersionChainBroken, match=r"one 2, two 1.*all have 1: set one in") as differ:
+        common_data_version("vllm", ["one", "two"])
+    assert differ.value.fix == "search_space.backend_version: {vllm: 1}"

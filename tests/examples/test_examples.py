@@ -130,6 +130,29 @@ def test_the_front_is_a_front_of_two_backends_and_the_knee_is_the_deployment(res
     assert load(result.out / "dgd.yaml")["spec"] == spec
 
 
+def test_each_role_goes_to_its_own_gpus_within_each_cap(results: dict[str, Result]) -> None:
+    result = results["heterogeneous"]
+    labels = {"h100_sxm": "NVIDIA-H100-SXM5-80GB", "h200_sxm": "NVIDIA-H200"}
+    caps = result.run["spec"]["hardware"]["gpu"]["budgetBySku"]
+    assert caps == {"h100_sxm": 16, "h200_sxm": 8}
+    mixed = 0
+    for candidate in result.candidates:
+        roles = candidate["status"]["evaluation"]["replaySpec"]["roles"]
+        used = dict.fromkeys(caps, 0)
+        for role in roles:
+            used[role["sku"]] += role["workers"] * role["gpusPerWorker"]
+        assert all(used[sku] <= cap for sku, cap in caps.items())
+        mixed += all(used.values())
+        selectors = [
+            each["podTemplate"]["spec"]["nodeSelector"]["nvidia.com/gpu.product"]
+            for each in candidate["spec"]["components"]
+            if each["type"] != "frontend"
+        ]
+        assert selectors == [labels[role["sku"]] for role in roles]
+    assert mixed
+    assert {each["sku"] for each in result.run["status"]["versions"]} == set(caps)
+
+
 def test_unsupported_is_an_answer(results: dict[str, Result]) -> None:
     result = results["unsupported"]
     assert result.exit_code == 3

@@ -101,6 +101,12 @@ REFUSED: dict[str, tuple[EvaluatedCandidate, RunSpec, str, str]] = {
         "candidate.roles.agg.engine.maxNumBatchedTokens",
         "at least as many tokens",
     ),
+    "limits that no flag expresses": (
+        evaluated(role("agg", {"attention_dp": 8, "moe_ep": 8}, maxNumSeqs=2**29, blockSize=1, **SGLANG)),
+        spec("sglang", "0.5.16"),
+        "candidate.roles.agg.engine",
+        "exceed a 32-bit number",
+    ),
     "whole prompt in one pass": (
         evaluated(role("agg", enableChunkedPrefill=False, maxNumBatchedTokens=2048)),
         spec(),

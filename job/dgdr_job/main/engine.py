@@ -66,7 +66,7 @@ def check(run: RunSpec) -> None:
     """
     chains = version_chains(run)
     if not not_built(run):
-        search_config(run, {backend: chain.performance_data for backend, chain in chains.items()})
+        search_config(run, {backend: each.performance_data for backend, each in chains.items()})
 
 
 def sweep(

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from fractions import Fraction
 
-from dgdr_job.matching.arrays import TIE, Goal
+from dgdr_job.matching.arrays import ONE_PRICE, TIE, Goal, Prices
 from dgdr_job.space.limits import Limits
 
 Choice = tuple[Fraction, int, Fraction, int, int]
@@ -28,6 +28,7 @@ def best_counts(
     least_decode_workers: int = 1,
     offered_rate: float = float("inf"),
     needed_rate: float = 0.0,
+    prices: Prices = ONE_PRICE,
 ) -> tuple[int, int] | None:
     """The best worker counts of one pair of rows, by trying all.
 
@@ -40,6 +41,7 @@ def best_counts(
         least_decode_workers: workers that hold the offered concurrency.
         offered_rate: requests per second that the load brings; nothing serves more.
         needed_rate: requests per second that the deployment must be able to serve.
+        prices: price of one GPU of each role.
 
     Returns:
         (prefill workers, decode workers), or None where no count is within the limits.
@@ -50,7 +52,8 @@ def best_counts(
         if d < least_decode_workers or capacity < Fraction(needed_rate) * (1 - Fraction(TIE)):
             continue
         rate = capacity if offered_rate == float("inf") else min(capacity, Fraction(offered_rate))
-        value = {"rate_per_gpu": rate / gpus, "rate": rate, "fewest_gpus": Fraction(0)}[goal]
+        cost = Fraction(prices.prefill) * p * prefill[1] + Fraction(prices.decode) * d * decode[1]
+        value = _value(goal, rate, gpus, cost)
         if best is None or _better((value, gpus, rate, d, p), best):
             best = (value, gpus, rate, d, p)
     return None if best is None else (best[4], best[3])
@@ -74,10 +77,19 @@ def best_count(
             continue
         served = capacity if offered_rate == float("inf") else min(capacity, Fraction(offered_rate))
         total = count * gpus
-        value = {"rate_per_gpu": served / total, "rate": served, "fewest_gpus": Fraction(0)}[goal]
+        value = _value(goal, served, total, Fraction(total))
         if best is None or _better((value, total, served, count, 0), best):
             best = (value, total, served, count, 0)
     return None if best is None else best[3]
+
+
+def _value(goal: Goal, rate: Fraction, gpus: int, cost: Fraction) -> Fraction:
+    return {
+        "rate_per_gpu": rate / gpus,
+        "rate_per_cost": rate / cost,
+        "rate": rate,
+        "fewest_gpus": Fraction(0),
+    }[goal]
 
 
 def _better(new: Choice, old: Choice) -> bool:

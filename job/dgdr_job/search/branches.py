@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from dgdr_api.replay_spec import ROLES_OF_TOPOLOGY
 from dgdr_api.shape import Shape
 from dgdr_api.terms import Backend, RoleKind, Topology
-from dgdr_api.versions import Chain
+from dgdr_api.versions import BackendChains, Chain
 
 from dgdr_job.catalog.catalog import Catalog
 from dgdr_job.catalog.errors import Reason, Unsupported
@@ -79,16 +79,28 @@ def branch_name(backend: Backend, topology: Topology) -> str:
     return f"{backend}/{topology}"
 
 
-def limits_of(space: SearchSpace) -> Limits:
-    """The hard limits on worker counts."""
+def limits_of(space: SearchSpace, topology: Topology) -> Limits:
+    """The hard limits on worker counts.
+
+    The cap of a GPU type binds the whole deployment where all roles share the type, and each role where they do not.
+    """
+    caps = space.gpu_budget_by_sku
+    skus = [space.sku_of(kind) for kind in ROLES_OF_TOPOLOGY[topology]]
+    shared = len(set(skus)) == 1
+    cap = caps.get(skus[0], space.gpu_budget) if shared else space.gpu_budget
     return Limits(
-        gpu_budget=space.gpu_budget,
+        gpu_budget=min(space.gpu_budget, cap),
+        budget_name=f"budgetBySku of {skus[0]}" if cap < space.gpu_budget else "the budget",
         min_gpu_budget=space.min_gpu_budget,
-        max_prefill_gpus=space.max_prefill_gpus,
-        max_decode_gpus=space.max_decode_gpus,
+        max_prefill_gpus=_least(space.max_prefill_gpus, None if shared else caps.get(skus[0])),
+        max_decode_gpus=_least(space.max_decode_gpus, None if shared else caps.get(skus[-1])),
         max_prefill_workers=space.max_prefill_workers,
         max_decode_workers=space.max_decode_workers,
     )
+
+
+def _least(*caps: int | None) -> int | None:
+    return min((cap for cap in caps if cap is not None), default=None)
 
 
 def max_sequence_tokens(config: SmartSearchConfig) -> int:
@@ -115,11 +127,11 @@ def plan_branch(
     config: SmartSearchConfig,
     backend: Backend,
     topology: Topology,
-    chain: Chain,
+    chains: BackendChains,
     *,
     kv_gated: bool = True,
 ) -> Branch:
-    """Enumerate and gate the shapes of every role.
+    """Enumerate and gate the shapes of every role, each on its own GPU type.
 
     Raises:
         Unsupported: unknown model, a request longer than the model's context, no data, no legal shape, no shape
@@ -130,33 +142,40 @@ def plan_branch(
     bound = max_sequence_tokens(config)
     _check_context(config, model, bound)
     roles = tuple(
-        _plan_role(catalog, config, kind, backend, chain, model=model, bound=bound if kv_gated else None)
+        _plan_role(catalog, config, kind, _chain(chains, space, kind), model=model, bound=bound if kv_gated else None)
         for kind in ROLES_OF_TOPOLOGY[topology]
     )
-    branch = Branch(backend, topology, model, roles, limits_of(space), bound)
-    _check_budget(branch)
+    branch = Branch(backend, topology, model, roles, limits_of(space, topology), bound)
+    _check_budget(branch, space)
     return branch
+
+
+def _chain(chains: BackendChains, space: SearchSpace, kind: RoleKind) -> Chain:
+    """The version chain of a role's GPU type."""
+    sku = space.sku_of(kind)
+    if sku not in chains.by_sku:
+        raise Unsupported(Reason.NO_DATA, f"{kind} on {sku}: {chains.missing.get(sku, 'no chain leads to its data')}")
+    return chains.by_sku[sku]
 
 
 def _plan_role(
     catalog: Catalog,
     config: SmartSearchConfig,
     kind: RoleKind,
-    backend: Backend,
     chain: Chain,
     *,
     model: ModelFacts,
     bound: int | None,
 ) -> RolePlan:
-    space = config.search_space
-    identity = PerfIdentity(space.model_name, space.hardware_sku, backend, chain.performance_data)
+    space, backend = config.search_space, chain.backend
+    identity = PerfIdentity(space.model_name, chain.sku, backend, chain.performance_data)
     knobs = knobs_of(config, kind, backend)
     shapes = role_shapes(
         model,
         backend,
         kind,
         engine_version=chain.engine,
-        gpus_per_node=space.gpus_per_node,
+        gpus_per_node=space.gpus_per_node_of(kind),
         ladder=space.gpus_per_worker,
     )
     if not shapes.legal:
@@ -165,9 +184,7 @@ def _plan_role(
     gated = Gated(shapes.legal, ()) if bound is None else kv_gate(catalog, identity, shapes.legal, knobs, bound)
     if not gated.kept:
         largest = max(gated.removed, key=lambda out: out.kv_tokens)
-        raise Unsupported(
-            Reason.NO_KV_FEASIBLE_SHAPE, f"{kind} of {space.model_name} on {space.hardware_sku}: {largest.detail}"
-        )
+        raise Unsupported(Reason.NO_KV_FEASIBLE_SHAPE, f"{kind} of {space.model_name} on {chain.sku}: {largest.detail}")
     return RolePlan(kind, identity, chain, knobs, shapes, gated)
 
 
@@ -185,12 +202,20 @@ def _check_context(config: SmartSearchConfig, model: ModelFacts, bound: int) -> 
     )
 
 
-def _check_budget(branch: Branch) -> None:
-    """Refuse a budget that no deployment fits, naming the number that would do."""
-    least = sum(min(shape.gpus for shape in role.gated.kept) for role in branch.roles)
-    if least > branch.limits.gpu_budget:
+def _check_budget(branch: Branch, space: SearchSpace) -> None:
+    """Refuse a budget, or a cap of a GPU type, that no deployment fits, naming the number that would do."""
+    least = {role: min(shape.gpus for shape in role.gated.kept) for role in branch.roles}
+    total = sum(least.values())
+    if total > space.gpu_budget:
         raise Unsupported(
             Reason.BUDGET_TOO_SMALL,
-            f"the smallest {branch.topology} deployment takes {least} GPUs, "
-            f"hardware.gpu.budget is {branch.limits.gpu_budget}",
+            f"the smallest {branch.topology} deployment takes {total} GPUs, hardware.gpu.budget is {space.gpu_budget}",
         )
+    for sku, cap in space.gpu_budget_by_sku.items():
+        mine = sum(gpus for role, gpus in least.items() if role.identity.sku == sku)
+        if mine > cap:
+            raise Unsupported(
+                Reason.BUDGET_TOO_SMALL,
+                f"the smallest {branch.topology} deployment takes {mine} GPUs of {sku}, "
+                f"hardware.gpu.budgetBySku allows {cap}",
+            )

@@ -5,6 +5,7 @@ from typing import Any
 
 from dgdr_api.candidate import Candidate, EvaluatedCandidate, Evaluation, RoleMemory
 from dgdr_api.canonical import sha256_hex
+from dgdr_api.defaults import default_requests, default_warmup
 from dgdr_api.replay_spec import (
     Engine,
     PerformanceDataTiming,
@@ -42,6 +43,13 @@ class BranchResult:
     objectives: dict[Metric, Floats]
     refused: tuple[RefusedRow, ...] = ()
     """Deployments that are not feasible."""
+    kv_load_ratio: float | None = None
+    """The KV load ratio of the round."""
+
+    @property
+    def name(self) -> str:
+        """The branch, with the KV load ratio of the round."""
+        return self.branch.name if self.kv_load_ratio is None else f"{self.branch.name}/kv{self.kv_load_ratio:g}"
 
     @property
     def shape_ids(self) -> list[Ints]:
@@ -72,14 +80,20 @@ class BranchResult:
 
     def summary(self, point: int) -> str:
         """The deployment in one line, e.g. ``11 x prefill tp1 b1, 2 x decode tp2 b216``."""
-        return ", ".join(
+        mixed = len({plan.identity.sku for plan in self.branch.roles}) > 1
+        ratio = self.kv_load_ratio
+        load = "" if ratio is None else f", {self.points.concurrency[point]:,} in flight (KV load {ratio:.4g})"
+        roles = ", ".join(
             f"{workers} x {plan.kind} {table.shapes[table.shape[row]].shape.label} b{table.batch[row]}"
+            f"{f' on {plan.identity.sku}' if mixed else ''}"
             for plan, table, row, workers in self.roles_of(point)
         )
+        return roles + load
 
     def point_id(self, point: int) -> str:
-        """16 hex digits that name the point: branch, and workers, shape, batch and token budget of each role."""
-        return sha256_hex([self.branch.name, *self._identity(point)], 16)
+        """16 hex digits that name the point: branch, KV load ratio, and of each role workers, shape, batch, budget."""
+        ratio = [] if self.kv_load_ratio is None else [self.kv_load_ratio]
+        return sha256_hex([self.branch.name, *ratio, *self._identity(point)], 16)
 
     def _identity(self, point: int) -> list[list[Any]]:
         return [
@@ -103,17 +117,20 @@ def evaluated_candidate(
         for plan, table, row, workers in result.roles_of(point)
     )
     sla = config.goal.sla
+    workload = _workload(run, int(result.points.concurrency[point]) or None)
     spec = ReplaySpec(
         topology=result.branch.topology,
         seed=config.sweep.seed,
         roles=roles,
         router=run.search.router[0],
-        workload=ReplayWorkload(static=_workload(run)),
+        workload=ReplayWorkload(static=workload),
         sla=ReplaySla(ttft_ms=sla.ttft_ms, itl_ms=sla.itl_ms, e2e_ms=sla.e2e_ms),
     )
     return EvaluatedCandidate(
         id=result.point_id(point),
-        candidate=Candidate.of_replay_spec(spec, model=run.model_ref.name, parameters=_parameters(run, config)),
+        candidate=Candidate.of_replay_spec(
+            spec, model=run.model_ref.name, parameters=_parameters(config, workload, result.kv_load_ratio)
+        ),
         replay_spec=spec,
         evaluation=_evaluation(catalog, config, result, point, score=score),
     )
@@ -161,17 +178,24 @@ def _role(catalog: Catalog, branch: Branch, plan: RolePlan, at: tuple[RoleTable,
     )
 
 
-def _workload(run: RunSpec) -> ReplayStaticWorkload:
+def _workload(run: RunSpec, concurrency: int | None) -> ReplayStaticWorkload:
+    """The load of one candidate: under a KV load ratio its concurrency, and what follows from it, are its own."""
     load = generated_load(run)
+    requests, warmup = load.requests, load.warmup_requests
+    if load.concurrency is None and concurrency is not None:
+        own = load.model_copy(update={"concurrency": concurrency})
+        requests = requests or default_requests(own)
+        if warmup is None and requests is not None:
+            warmup = default_warmup(own, requests)
     return ReplayStaticWorkload(
         isl=load.isl,
         osl=load.osl,
-        concurrency=load.concurrency,
+        concurrency=concurrency,
         request_rate=load.request_rate,
         saturated=load.saturated,
         arrival=load.arrival,
-        requests=load.requests,
-        warmup_requests=load.warmup_requests or 0,
+        requests=requests,
+        warmup_requests=warmup or 0,
         length_spread=load.length_spread,
         shared_prefix_ratio=load.shared_prefix_ratio,
         prefix_groups=load.prefix_groups,
@@ -181,15 +205,15 @@ def _workload(run: RunSpec) -> ReplayStaticWorkload:
     )
 
 
-def _parameters(run: RunSpec, config: SmartSearchConfig) -> dict[str, Any]:
+def _parameters(config: SmartSearchConfig, workload: ReplayStaticWorkload, ratio: float | None) -> dict[str, Any]:
     """The resolved evaluation inputs that are no field of a deployment."""
-    workload = _workload(run).model_dump(mode="json", exclude_none=True)
     return {
+        **({} if ratio is None else {"kvLoadRatio": ratio}),
         "fidelity": config.sweep.fidelity,
         "performanceModel": f"aiconfigurator-core {wheel_version()}",
         "rateMatching": config.rate_matching.model_dump(mode="json"),
         "seed": config.sweep.seed,
-        "workload": workload,
+        "workload": workload.model_dump(mode="json", exclude_none=True),
     }
 
 
@@ -204,10 +228,10 @@ def _evaluation(
     flags += [
         f"not modelled: interconnect between the nodes of a {plan.kind} worker"
         for plan, known in data
-        if known.shape.gpus > config.search_space.gpus_per_node
+        if known.shape.gpus > config.search_space.gpus_per_node_of(plan.kind)
     ]
-    for plan in result.branch.roles[:1]:
-        formats = catalog.quantization(plan.identity)
+    for identity in dict.fromkeys(plan.identity for plan in result.branch.roles):
+        formats = catalog.quantization(identity)
         flags += [f"quantization: {field} declared {told}" for field, told in formats.inferred]
     return Evaluation(
         score=score,
@@ -219,5 +243,5 @@ def _evaluation(
             for plan, table, row, _ in roles
         },
         provenance=mean_shares([known.shares for _, known in data], [weight[plan.kind] for plan, _ in data]),
-        flags=tuple(flags),
+        flags=tuple(dict.fromkeys(flags)),
     )

@@ -3,11 +3,15 @@
 Source of names and defaults: engine.md section 1; of the rate-matching constants: section 6.
 """
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
+from dgdr_api.errors import VersionChainBroken
 from dgdr_api.expressible import WORKER_GPUS
-from dgdr_api.terms import Backend, Fidelity, Metric, Topology
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from dgdr_api.skus import resolve_sku
+from dgdr_api.terms import BACKENDS, Backend, Fidelity, Metric, RoleKind, Topology
+from dgdr_api.versions import common_data_version
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from dgdr_job.timing.corrections import DEFAULTS, Corrections
 
@@ -33,17 +37,25 @@ class SearchSpace(ConfigModel):
     model_name: str
     """Hugging Face id, or a local directory with a config.json."""
     hardware_sku: str
-    """GPU type of every role."""
+    """GPU type of aggregated workers, and of every role that has none of its own."""
+    prefill_hardware_sku: str | None = None
+    """GPU type of prefill workers; absent: hardware_sku. Only with disagg among the modes."""
+    decode_hardware_sku: str | None = None
+    """GPU type of decode workers; absent: hardware_sku. Only with disagg among the modes."""
     deployment_mode: tuple[Topology, ...]
     backend: tuple[Backend, ...]
     backend_version: dict[Backend, str]
-    """Performance-data version by backend."""
+    """Performance-data version by backend, the same on every GPU type. One text is that of all backends; absent: the
+    default version, which all GPU types must share."""
     gpu_budget: Annotated[int, Field(ge=1)] = 32
     """GPUs of one deployment, a hard cap."""
+    gpu_budget_by_sku: dict[str, Count] = {}
+    """Further hard caps by GPU type; roles on the same type share its cap."""
     min_gpu_budget: Annotated[int, Field(ge=1)] = 1
     context_length: int | None = None
     """Bound of the KV gate in tokens; absent: what the workload needs."""
-    gpus_per_node: Annotated[int, Field(ge=1)]
+    gpus_per_node: Count | None = None
+    """GPUs per node of every GPU type; absent: those of the catalog."""
     gpus_per_worker: Counts = WORKER_GPUS
     """GPUs per worker that are tried."""
     max_prefill_workers: WorkerCount = None
@@ -73,9 +85,42 @@ class SearchSpace(ConfigModel):
     def _ascending(cls, values: tuple[int, ...]) -> tuple[int, ...]:
         return tuple(sorted(set(values)))
 
+    @model_validator(mode="before")
+    @classmethod
+    def _one_version_on_every_sku(cls, value: Any) -> Any:  # noqa: ANN401 - not validated yet
+        """Write the version of each backend out, before any shape is looked up."""
+        if not isinstance(value, Mapping) or isinstance(value.get("backend_version"), Mapping):
+            return value
+        asked, backends = value.get("backend_version"), value.get("backend", ())
+        named = (value.get(name) for name in ("hardware_sku", "prefill_hardware_sku", "decode_hardware_sku"))
+        skus = [sku for sku in named if sku is not None]
+        try:
+            versions = {
+                backend: asked or common_data_version(backend, skus) for backend in backends if backend in BACKENDS
+            }
+        except VersionChainBroken as error:
+            raise ValueError(str(error)) from error
+        return {**value, "backend_version": versions}
+
+    @model_validator(mode="after")
+    def _own_skus_need_roles(self) -> "SearchSpace":
+        own = (self.prefill_hardware_sku, self.decode_hardware_sku)
+        if "disagg" not in self.deployment_mode and any(sku is not None for sku in own):
+            raise ValueError("prefill_hardware_sku and decode_hardware_sku need disagg in deployment_mode")
+        return self
+
+    def sku_of(self, kind: RoleKind) -> str:
+        """The GPU type of a role; aggregated workers always take ``hardware_sku``."""
+        own = {"prefill": self.prefill_hardware_sku, "decode": self.decode_hardware_sku}
+        return own.get(kind) or self.hardware_sku
+
+    def gpus_per_node_of(self, kind: RoleKind) -> int:
+        """GPUs of one node of a role's GPU type."""
+        return self.gpus_per_node or resolve_sku(self.sku_of(kind)).gpus_per_node
+
 
 class Workload(ConfigModel):
-    """What is asked of the deployment. Exactly one of concurrency, request_rate and saturated."""
+    """What is asked of the deployment. Exactly one of concurrency, request_rate, saturated and kv_load_ratios."""
 
     isl: Annotated[int, Field(ge=1)]
     """Input tokens of a request."""
@@ -85,6 +130,8 @@ class Workload(ConfigModel):
     request_rate: float | None = None
     """Requests per second."""
     saturated: bool = False
+    kv_load_ratios: Annotated[tuple[Positive, ...], Field(max_length=5)] = ()
+    """Concurrency as a share of what the KV cache of a deployment holds; several are a dimension of the pool."""
 
 
 class Sla(ConfigModel):
@@ -103,8 +150,8 @@ class Goal(ConfigModel):
     metrics: Annotated[tuple[Metric, ...], Field(min_length=1, max_length=4)]
     pareto: bool = False
     sla: Sla = Sla()
-    gpu_cost_per_hour: Positive | None = None
-    """Price of one GPU of the SKU."""
+    gpu_cost_per_hour: dict[str, Positive] = {}
+    """Price of one GPU by GPU type."""
 
 
 class Sweep(ConfigModel):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from dgdr_api.events import TupleCoverage
 from dgdr_api.skus import resolve_sku
 from dgdr_api.terms import Backend, Topology
-from dgdr_api.versions import Chain, data_versions
+from dgdr_api.versions import BackendChains, Chain, data_versions
 
 from dgdr_job.catalog.catalog import Catalog
 from dgdr_job.search.config import Goal, SearchSpace, SmartSearchConfig, Workload
@@ -57,4 +57,5 @@ def tuple_coverage(catalog: Catalog, asked: Tuple) -> TupleCoverage:
     chain = Chain(
         backend=asked.backend, sku=sku.name, runtime="", engine=version, performance_data=version, pinned=False
     )
-    return preflight(catalog, config, asked.backend, asked.topology, chain, rendered=False).coverage
+    chains = BackendChains(by_sku={sku.name: chain}, missing={})
+    return preflight(catalog, config, asked.backend, asked.topology, chains, rendered=False).coverage

@@ -124,7 +124,7 @@ def _feasible(result: BranchResult, points: range) -> Evaluations:
 def _refused(result: BranchResult, start: int, rows: Sequence[RefusedRow]) -> Evaluations:
     return Evaluations(
         branch=result.branch.name,
-        id=tuple(f"{result.branch.name}/refused/{start + index}" for index in range(len(rows))),
+        id=tuple(f"{result.name}/refused/{start + index}" for index in range(len(rows))),
         status=tuple(row.status for row in rows),
         reason=tuple(row.reason for row in rows),
         detail=tuple(row.detail for row in rows),

@@ -74,13 +74,11 @@ def _router(spec: SearchSpec) -> NotBuilt | None:
     return None
 
 
-def _mixed_skus(spec: SearchSpec) -> NotBuilt | None:
+def _encoder_sku(spec: SearchSpec) -> NotBuilt | None:
     gpu = spec.hardware.gpu
-    for field, sku in (("prefillSku", gpu.prefill_sku), ("decodeSku", gpu.decode_sku), ("encoderSku", gpu.encoder_sku)):
-        if sku is not None and sku != gpu.sku:
-            return NotBuilt(
-                f"hardware.gpu.{field}", sku, f"roles on different GPUs are not searched yet; use {gpu.sku}"
-            )
+    if gpu.encoder_sku is not None and gpu.encoder_sku != gpu.sku:
+        why = f"encode workers on other GPUs are not searched yet; use {gpu.sku}"
+        return NotBuilt("hardware.gpu.encoderSku", gpu.encoder_sku, why)
     return None
 
 
@@ -96,13 +94,6 @@ def _one_token(spec: SearchSpec) -> NotBuilt | None:
         why = "with workload.static.osl 1 no token follows the first, so it has no value; choose other metrics"
         field = "objective.metric" if spec.objective.mode == "optimize" else "objective.metrics"
         return NotBuilt(field, "throughputPerUser", why)
-    return None
-
-
-def _ratio(spec: SearchSpec) -> NotBuilt | None:
-    for field, name in (("kv_load_ratio", "kvLoadRatio"), ("kv_load_ratio_range", "kvLoadRatioRange")):
-        if spec.static_field(field) is not None:
-            return NotBuilt(f"workload.static.{name}", "set", "use concurrency, requestRate or saturated")
     return None
 
 
@@ -147,10 +138,9 @@ CHECKS: tuple[Check, ...] = (
     _encoder,
     _planner,
     _router,
-    _mixed_skus,
+    _encoder_sku,
     _goodput,
     _one_token,
-    _ratio,
     _replay_only_workload,
     _overrides,
     _model_config,

@@ -25,7 +25,7 @@ def frugal(points: Points, shapes: list[Ints], question: Question) -> Ints:
         question: the metric is its first.
     """
     metric, osl = question.metrics[0], question.workload.osl
-    values = objective(points, metrics(points, osl), metric, 1.0)  # one price for all changes no order
+    values = objective(points, metrics(points, osl), metric)
     worth = np.flatnonzero(_on_the_staircase(_numbered(shapes), points.gpus, score(values, metric)))
     kept = points.take(worth)
     keys = rank_keys(kept, values[worth], metric, question.sla, osl)

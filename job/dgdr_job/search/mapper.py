@@ -9,7 +9,6 @@ from dgdr_api.bounds import INT32_MAX
 from dgdr_api.duration import seconds
 from dgdr_api.errors import InvalidRequest, Problem
 from dgdr_api.run import RunSpec
-from dgdr_api.skus import resolve_sku
 from dgdr_api.terms import Backend
 from dgdr_api.workload import StaticWorkload
 from pydantic import BaseModel, ValidationError
@@ -27,6 +26,7 @@ OWNER: dict[str, str] = {
     "search_space.backend": "backends",
     "search_space.backend_version": "runtime.performanceDataVersion",
     "search_space.gpu_budget": "hardware.gpu.budget",
+    "search_space.gpu_budget_by_sku": "hardware.gpu.budgetBySku",
     "search_space.min_gpu_budget": "hardware.gpu.minBudget",
     "search_space.gpus_per_node": "hardware.gpu.perNode",
     "search_space.context_length": "workload.maxSequenceLength",
@@ -49,6 +49,8 @@ FINE_CTX_TOKENS = (512, 1024, 2048, 4096)
 RESERVE_FACTOR = 4
 """Candidates sent for each that is published at most: what cannot be rendered leaves no gap (api.md section 5)."""
 
+RANGE_RATIOS = 5
+"""Ratios of kvLoadRatioRange."""
 SHOWN_CHARACTERS = 80
 """A wrong value is shown up to here."""
 
@@ -83,6 +85,17 @@ def generated_load(spec: RunSpec) -> StaticWorkload:
     return spec.workload.static
 
 
+def load_ratios(load: StaticWorkload) -> tuple[float, ...]:
+    """The KV load ratios that are searched: one, or five from a range, geometric with both ends; else none."""
+    if load.kv_load_ratio is not None:
+        return (load.kv_load_ratio,)
+    if load.kv_load_ratio_range is None:
+        return ()
+    least, most = load.kv_load_ratio_range.min, load.kv_load_ratio_range.max
+    between = (least * (most / least) ** (step / (RANGE_RATIOS - 1)) for step in range(1, RANGE_RATIOS - 1))
+    return (least, *between, most)
+
+
 def _mapped(spec: RunSpec, data_versions: Mapping[Backend, str]) -> dict[str, Any]:
     gpu, load, objective = spec.hardware.gpu, generated_load(spec), spec.objective
     space: dict[str, Any] = {
@@ -91,9 +104,12 @@ def _mapped(spec: RunSpec, data_versions: Mapping[Backend, str]) -> dict[str, An
         "deployment_mode": spec.search.topologies,
         "backend": spec.backends,
         "backend_version": dict(data_versions),
-        "gpu_budget": min(gpu.budget, gpu.budget_by_sku.get(gpu.sku, gpu.budget)),
+        "prefill_hardware_sku": gpu.prefill_sku,
+        "decode_hardware_sku": gpu.decode_sku,
+        "gpu_budget": gpu.budget,
+        "gpu_budget_by_sku": gpu.budget_by_sku,
         "min_gpu_budget": gpu.min_budget or 1,
-        "gpus_per_node": gpu.per_node or resolve_sku(gpu.sku).gpus_per_node,
+        "gpus_per_node": gpu.per_node,
         "context_length": spec.workload.max_sequence_length,
         **_wide_budgets(load.isl),
     }
@@ -110,12 +126,13 @@ def _mapped(spec: RunSpec, data_versions: Mapping[Backend, str]) -> dict[str, An
             "concurrency": load.concurrency,
             "request_rate": load.request_rate,
             "saturated": bool(load.saturated),
+            "kv_load_ratios": load_ratios(load),
         },
         "goal": {
             "metrics": objective.all_metrics,
             "pareto": objective.mode == "pareto",
             "sla": {} if sla is None else sla.model_dump(by_alias=False),
-            "gpu_cost_per_hour": (objective.gpu_hour_cost or {}).get(gpu.sku),
+            "gpu_cost_per_hour": objective.gpu_hour_cost or {},
         },
         "sweep": {
             "fidelity": spec.search.fidelity,

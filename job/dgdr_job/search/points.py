@@ -35,10 +35,14 @@ class Points:
     decode_workers: Ints
     """Decode (or aggregated) workers."""
     gpus: Ints
+    cost: Floats
+    """Price of an hour of all GPUs."""
     rate: Floats
     """Requests per second that are served."""
     ttft_ms: Floats
     tpot_ms: Floats
+    concurrency: Ints
+    """Requests in flight; 0 where the load is none."""
 
     def __len__(self) -> int:
         return len(self.gpus)
@@ -73,14 +77,13 @@ def metrics(points: Points, osl: int) -> dict[str, Floats]:
     return result
 
 
-def objective(points: Points, columns: dict[str, Floats], metric: Metric, gpu_cost_per_hour: float) -> Floats:
+def objective(points: Points, columns: dict[str, Floats], metric: Metric) -> Floats:
     """The metric in its natural direction.
 
     Args:
         points: what is measured.
         columns: `metrics` of the same points.
         metric: name of the objective.
-        gpu_cost_per_hour: price of one GPU, used by throughputPerCost alone.
 
     Raises:
         KeyError: the metric needs a replay (goodput).
@@ -88,7 +91,7 @@ def objective(points: Points, columns: dict[str, Floats], metric: Metric, gpu_co
     if metric == "minGpus":
         return points.gpus.astype(np.float64)
     if metric == "throughputPerCost":
-        return columns["outputThroughputTokensPerS"] * 3600.0 / (points.gpus * gpu_cost_per_hour)
+        return columns["outputThroughputTokensPerS"] * 3600.0 / points.cost
     return columns[COLUMN_OF_METRIC[metric]]
 
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from dgdr_api.candidate import Shares
 from dgdr_api.events import TupleCoverage
+from dgdr_api.replay_spec import ROLES_OF_TOPOLOGY
 from dgdr_api.shape import Shape
 from dgdr_api.terms import Backend, Topology
-from dgdr_api.versions import Chain
+from dgdr_api.versions import BackendChains
 
 from dgdr_job.catalog.catalog import Catalog
 from dgdr_job.catalog.errors import Unsupported
@@ -46,7 +47,7 @@ def preflight(
     config: SmartSearchConfig,
     backend: Backend,
     topology: Topology,
-    chain: Chain,
+    chains: BackendChains,
     *,
     rendered: bool = True,
 ) -> Preflight:
@@ -57,14 +58,14 @@ def preflight(
         config: the search.
         backend: engine of the tuple.
         topology: topology of the tuple.
-        chain: version chain of the backend.
+        chains: version chain of the backend on each GPU type.
         rendered: whether a deployment must come of it: refuses backends without templates.
     """
     unbuilt = backend_not_built(backend, topology) if rendered else None
     if unbuilt:
         return Preflight(refused(config, backend, topology, "UnsupportedFeature", unbuilt.message), None)
     try:
-        branch = plan_branch(catalog, config, backend, topology, chain)
+        branch = plan_branch(catalog, config, backend, topology, chains)
         probes = [probe_role(catalog, role, config.workload) for role in branch.roles]
     except Unsupported as error:
         return Preflight(refused(config, backend, topology, error.reason.value, error.message), None)
@@ -81,7 +82,7 @@ def preflight(
         supported=True,
         reason="Supported",
         message="; ".join(notes),
-        data_version=chain.performance_data,
+        data_version=chains.performance_data,
         shares=mean_shares([share for probe in probes for share in probe.shares]),
     )
     return Preflight(coverage, branch)
@@ -91,11 +92,10 @@ def refused(
     config: SmartSearchConfig, backend: Backend, topology: Topology, reason: str, message: str
 ) -> TupleCoverage:
     """The coverage of a tuple that is not supported."""
-    kinds = ("agg",) if topology == "agg" else ("prefill", "decode")
     return TupleCoverage(
         backend=backend,
         topology=topology,
-        skus=dict.fromkeys(kinds, config.search_space.hardware_sku),
+        skus={kind: config.search_space.sku_of(kind) for kind in ROLES_OF_TOPOLOGY[topology]},
         supported=False,
         reason=reason,
         message=message[:1024],

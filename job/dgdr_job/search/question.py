@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from dgdr_api.terms import Metric
 
-from dgdr_job.matching.arrays import TIE, Floats, Goal, Ints
+from dgdr_job.matching.arrays import ONE_PRICE, TIE, Floats, Goal, Ints, Prices
 from dgdr_job.search.config import Sla, Workload
 from dgdr_job.search.points import keeps_bounds, mean_e2e_ms
 from dgdr_job.space.limits import Limits
@@ -22,7 +22,7 @@ from dgdr_job.space.limits import Limits
 GOAL_OF_METRIC: dict[Metric, Goal] = {
     "throughput": "rate",
     "throughputPerGpu": "rate_per_gpu",
-    "throughputPerCost": "rate_per_gpu",
+    "throughputPerCost": "rate_per_cost",
     "throughputPerUser": "fewest_gpus",
     "ttft": "fewest_gpus",
     "e2eLatency": "fewest_gpus",
@@ -55,16 +55,24 @@ class Question:
     limits: Limits
     metrics: tuple[Metric, ...]
     pareto: bool
+    prices: Prices = ONE_PRICE
+    kv_load_ratio: float | None = None
+    """Concurrency as a share of what the KV cache of each deployment holds."""
 
     @property
     def goal(self) -> Goal | None:
         """What worker counts are chosen for; None: no one count of a pair is best in every metric."""
-        waits = HOLDS_THE_WAIT if self.workload.concurrency is not None else frozenset[Metric]()
-        goal_of = {metric: "rate" if metric in waits else GOAL_OF_METRIC[metric] for metric in self.metrics}
+        holds = self.workload.concurrency is not None or self.kv_load_ratio is not None
+        waits = HOLDS_THE_WAIT if holds else frozenset[Metric]()
+        goal_of = {metric: "rate" if metric in waits else self._goal_of(metric) for metric in self.metrics}
         if not self.pareto:
             return goal_of[self.metrics[0]]
         goals = {goal for metric, goal in goal_of.items() if metric in DEPENDS_ON_COUNTS | waits}
         return None if len(goals) > 1 else next(iter(goals), "fewest_gpus")
+
+    def _goal_of(self, metric: Metric) -> Goal:
+        goal = GOAL_OF_METRIC[metric]
+        return "rate_per_gpu" if goal == "rate_per_cost" and self.prices.one else goal
 
     def meets(self, ttft_ms: Floats, tpot_ms: Floats) -> npt.NDArray[np.bool_]:
         """Whether each row passes the gate; bounds that are not strict gate nothing."""
@@ -72,31 +80,50 @@ class Question:
             return np.ones(len(ttft_ms), dtype=np.bool_)
         return keeps_bounds(self.sla, ttft_ms, tpot_ms, self.workload.osl)
 
-    def load(self, ttft_ms: Floats, tpot_ms: Floats, slots: Ints) -> Load:
+    def own_concurrency(self, held: Ints, workers: Ints) -> Ints:
+        """Requests in flight under the KV load ratio; 0 where the KV cache does not hold one request on average.
+
+        The caches hold floor(tokens / (isl + floor(osl / 2))) requests at once, of which the ratio, rounded down and at
+        least 1, is in flight. Source: engine.md section 4.
+
+        Args:
+            held: KV tokens of one decode (or aggregated) worker, in whole blocks.
+            workers: how many there are.
+        """
+        at_once = held * workers // self.mean_request_tokens
+        share = np.floor((self.kv_load_ratio or 0.0) * at_once * (1 + TIE)).astype(np.int64)
+        return np.where(at_once >= 1, np.maximum(share, 1), 0)
+
+    @property
+    def mean_request_tokens(self) -> int:
+        """KV tokens of a request half way through its output."""
+        return self.workload.isl + self.workload.osl // 2
+
+    def load(self, ttft_ms: Floats, tpot_ms: Floats, slots: Ints, own_concurrency: Ints | None = None) -> Load:
         """What the load asks of rows that pass the gate.
 
         Args:
             ttft_ms: time to first token of each row, without a wait.
             tpot_ms: time per output token.
             slots: requests that one worker holds.
+            own_concurrency: requests in flight of each, where they differ.
         """
         workload = self.workload
+        concurrency = workload.concurrency if own_concurrency is None else own_concurrency
         one, none = np.ones(len(ttft_ms), dtype=np.int64), np.zeros(len(ttft_ms))
-        if workload.concurrency is not None:
-            offered = 1000.0 * workload.concurrency / mean_e2e_ms(ttft_ms, tpot_ms, workload.osl)
-            needed = 1000.0 * workload.concurrency / self._longest_e2e_ms(tpot_ms)
-            return Load(-(-workload.concurrency // slots), offered, np.minimum(needed, offered))
+        if concurrency is not None:
+            offered = 1000.0 * concurrency / mean_e2e_ms(ttft_ms, tpot_ms, workload.osl)
+            needed = 1000.0 * concurrency / self._longest_e2e_ms(tpot_ms)
+            return Load(-(-concurrency // slots), offered, np.minimum(needed, offered))
         if workload.request_rate is not None:
             rate = np.full(len(ttft_ms), workload.request_rate)
             return Load(one, rate, rate)
         return Load(one, np.full(len(ttft_ms), np.inf), none)
 
-    def wait_ms(self, rate: Floats, ttft_ms: Floats, tpot_ms: Floats) -> Floats:
+    def wait_ms(self, rate: Floats, ttft_ms: Floats, tpot_ms: Floats, concurrency: Ints) -> Floats:
         """Time that requests of a fixed concurrency wait before the latency of their rows begins; 0 for other loads."""
-        if self.workload.concurrency is None:
-            return np.zeros(len(rate))
         e2e_ms = mean_e2e_ms(ttft_ms, tpot_ms, self.workload.osl)
-        stay_ms = 1000.0 * self.workload.concurrency / rate
+        stay_ms = 1000.0 * concurrency / rate
         return np.where(stay_ms > e2e_ms * (1 + TIE), stay_ms - e2e_ms, 0.0)
 
     def _longest_e2e_ms(self, tpot_ms: Floats) -> Floats:

@@ -62,6 +62,9 @@ def agg_refusals(table: RoleTable, question: Question, *, valid: Mask, kept: Int
             verdict = _misses_bounds_together(question, table.ttft_ms[mine], table.tpot_ms[mine])
         elif count == 0:
             verdict = _no_counts(question, known.shape.gpus)
+        elif question.kv_load_ratio is not None:
+            most = question.limits.gpu_budget // known.shape.gpus
+            verdict = _own_load(question, most, table.held[meeting], table.slots[meeting])
         else:
             most = question.limits.gpu_budget // known.shape.gpus
             load = question.load(table.ttft_ms[meeting], table.tpot_ms[meeting], table.slots[meeting])
@@ -117,6 +120,10 @@ def disagg_refusals(
         else:
             mine = (of_pair[0] == i) & (of_pair[1] == j)
             most = most_decode_workers(a, b, question.limits)
+            if question.kv_load_ratio is not None:
+                held, slots = decode.held[rows[1][mine]], decode.slots[rows[1][mine]]
+                yield Refusal((a, b), *_own_load(question, most, held, slots), count)
+                continue
             needed = float(pairs.needed_rate[mine].min())
             verdict = _load(question, most * int(decode.slots[rows[1][mine]].max()), float(most_rate[i, j]), needed)
         yield Refusal((a, b), *verdict, count)
@@ -191,7 +198,7 @@ def _no_counts(question: Question, *gpus: int) -> Verdict:
     limits = question.limits
     least = sum(gpus)
     if least > limits.gpu_budget:
-        text = f"one worker of each role takes {least} GPUs, the budget is {limits.gpu_budget}"
+        text = f"one worker of each role takes {least} GPUs, {limits.budget_name} is {limits.gpu_budget}"
     else:
         caps = {
             "prefill GPUs": limits.max_prefill_gpus,
@@ -225,3 +232,31 @@ def _load(question: Question, most_slots: int, most_rate: float, needed_rate: fl
             f"else they wait beyond the bounds; {served}"
         )
     return "infeasible", "load_constraint", text
+
+
+def _own_load(question: Question, most: int, held: Ints, slots: Ints) -> Verdict:
+    """Why no deployment carries the load that its own KV cache stands for.
+
+    Args:
+        question: what was asked; a KV load ratio.
+        most: decode (or aggregated) workers that the limits allow.
+        held: KV tokens of one worker of each row that meets the bounds.
+        slots: requests that it runs.
+    """
+    workers = np.full(len(held), most)
+    concurrency = question.own_concurrency(held, workers)
+    if not concurrency.any():
+        text = (
+            f"the KV cache of {_workers(most)} holds {int(held.max()) * most:,} tokens in whole blocks, "
+            f"a request takes {question.mean_request_tokens:,} half way through its output"
+        )
+        return "infeasible", "kv_capacity", text
+    best = int(np.argmax(slots / np.maximum(concurrency, 1)))
+    in_flight, run = int(concurrency[best]), int(slots[best]) * most
+    fate = f"of which at most {run:,} run at once" if run < in_flight else "which wait beyond the bounds"
+    have = f"{_workers(most)} have {in_flight:,} requests in flight"
+    return "infeasible", "load_constraint", f"at a KV load ratio of {question.kv_load_ratio:g}, {have}, {fate}"
+
+
+def _workers(count: int) -> str:
+    return f"{count} worker{'' if count == 1 else 's'}"

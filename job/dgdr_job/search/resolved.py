@@ -6,7 +6,7 @@ from dgdr_api.events import BranchPlan, Resolved, TupleCoverage, VersionLink
 from dgdr_api.replay_spec import ROLES_OF_TOPOLOGY
 from dgdr_api.run import RunSpec
 from dgdr_api.terms import Backend
-from dgdr_api.versions import Chain, resolve_chain
+from dgdr_api.versions import BackendChains, Chain, resolve_chains
 
 from dgdr_job.catalog.catalog import Catalog
 from dgdr_job.catalog.errors import Reason
@@ -16,48 +16,61 @@ from dgdr_job.search.config import SmartSearchConfig
 from dgdr_job.search.evaluations import MESSAGE_CHARACTERS
 
 
-def version_chains(run: RunSpec) -> dict[Backend, Chain]:
-    """The version chain of each backend of a run.
+def version_chains(run: RunSpec) -> dict[Backend, BackendChains]:
+    """The version chains of each backend of a run, on every GPU type that a role has.
 
     Raises:
         VersionChainBroken: the image binds no performance data; admission refuses this before.
     """
     runtime = run.runtime
+    skus = [run.hardware.gpu.sku_of(kind) for kind in run.role_kinds]
     return {
-        backend: resolve_chain(
+        backend: resolve_chains(
             runtime.image,
             runtime.version_override,
             runtime.performance_data_version,
             backend,
-            run.hardware.gpu.sku,
+            skus,
         )
         for backend in run.backends
     }
 
 
+def rounds_of(config: SmartSearchConfig) -> int:
+    """Rounds of each branch: one for each KV load ratio, a dimension of the pool, or one."""
+    return max(len(config.workload.kv_load_ratios), 1)
+
+
 def resolved(
     catalog: Catalog,
     config: SmartSearchConfig,
-    chains: Mapping[Backend, Chain],
+    chains: Mapping[Backend, BackendChains],
     branches: Sequence[Branch],
     coverage: Sequence[TupleCoverage],
 ) -> Resolved:
     """Data of ``search.resolved`` once every tuple has its verdict."""
     space = config.search_space
-    used = {branch.backend for branch in branches}
+    used = {(branch.backend, role.identity.sku) for branch in branches for role in branch.roles}
     return Resolved(
         branches=tuple(
-            BranchPlan(name=branch.name, backend=branch.backend, topology=branch.topology, pool=branch.pairs)
+            BranchPlan(
+                name=branch.name,
+                backend=branch.backend,
+                topology=branch.topology,
+                pool=branch.pairs * rounds_of(config),
+            )
             for branch in branches
         ),
         coverage=tuple(coverage),
         versions=tuple(
-            _link(chain, _borrowed(catalog, space.model_name, chain) if backend in used else ())
-            for backend, chain in chains.items()
+            _link(chain, _borrowed(catalog, space.model_name, chain) if (backend, chain.sku) in used else ())
+            for backend, of_backend in chains.items()
+            for chain in of_backend.by_sku.values()
         ),
         limits={
             "gpuBudget": space.gpu_budget,
             "minGpuBudget": space.min_gpu_budget,
+            **{f"gpuBudget.{sku}": cap for sku, cap in sorted(space.gpu_budget_by_sku.items())},
             "maxSequenceLength": max_sequence_tokens(config),
             "reserve": config.sweep.reserve,
             "seed": config.sweep.seed,
@@ -65,7 +78,7 @@ def resolved(
     )
 
 
-def refused_whole(run: RunSpec, chains: Mapping[Backend, Chain], message: str) -> Resolved:
+def refused_whole(run: RunSpec, chains: Mapping[Backend, BackendChains], message: str) -> Resolved:
     """Data of ``search.resolved`` where the run asks for something that no branch can search."""
     return Resolved(
         branches=(),
@@ -77,12 +90,12 @@ def refused_whole(run: RunSpec, chains: Mapping[Backend, Chain], message: str) -
                 supported=False,
                 reason=Reason.UNSUPPORTED_FEATURE.value,
                 message=message[:MESSAGE_CHARACTERS],
-                data_version=chain.performance_data,
+                data_version=of_backend.performance_data,
             )
-            for backend, chain in chains.items()
+            for backend, of_backend in chains.items()
             for topology in run.search.topologies
         ),
-        versions=tuple(_link(chain, ()) for chain in chains.values()),
+        versions=tuple(_link(chain, ()) for each in chains.values() for chain in each.by_sku.values()),
         limits={"gpuBudget": run.hardware.gpu.budget, "minGpuBudget": run.hardware.gpu.min_budget or 1},
     )
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from dgdr_api.expressible import decode_tokens_in_budget
+from dgdr_api.expressible import decode_tokens_in_budget, knob_problems, least_token_budget
 from dgdr_api.shape import Shape
 from dgdr_api.terms import ReasonCategory, RoleKind
 
@@ -92,6 +92,10 @@ def prefill(
         budget = role.knobs.batched_tokens_for(batch * workload.isl)
         if budget is None or batch > role.knobs.max_num_seqs[-1]:
             continue
+        problems = _inexpressible(role, shape, batch, budget)
+        if problems:
+            reason, detail = "backend_topology", problems[0]
+            continue
         estimate = catalog.kv(role.identity, shape, budget, role.knobs.memory_fraction[0])
         if has_room(estimate.tokens_per_rank, role.max_sequence_tokens) and batch * workload.isl <= (
             estimate.tokens_per_rank
@@ -127,9 +131,12 @@ def decode(
     """
     budget = role.knobs.max_num_batched_tokens[0]
     estimate = catalog.kv(role.identity, shape, budget, role.knobs.memory_fraction[0])
-    batches = _batches(budget, estimate, role, workload)
-    if not batches:
+    held = _batches(budget, estimate, role, workload)
+    if not held:
         raise NoRow("kv_capacity", _no_room(shape, budget, estimate, role, workload))
+    batches = [batch for batch in held if not _inexpressible(role, shape, batch, budget)]
+    if not batches:
+        raise NoRow("backend_topology", _inexpressible(role, shape, held[0], budget)[0])
     rows = decode_rows(catalog, role.identity, shape, isl=workload.isl, osl=workload.osl, batches=batches)
     rates = correct_decode(
         rows.batch,
@@ -164,7 +171,10 @@ def aggregated(
         estimate = catalog.kv(role.identity, shape, budget, role.knobs.memory_fraction[0])
         raise NoRow("kv_capacity", _no_room(shape, budget, estimate, role, workload))
     steady = {
-        (each.batch, each.budget): each for each in passes if is_steady(workload.isl, each.batch, each.ctx_tokens)
+        (each.batch, each.budget): each
+        for each in passes
+        if is_steady(workload.isl, each.batch, each.ctx_tokens)
+        and not _inexpressible(role, shape, each.batch, each.budget)
     }
     if not steady:
         raise NoRow(
@@ -208,10 +218,13 @@ def _passes(catalog: Catalog, role: RoleInput, shape: Shape, workload: Workload)
         for batch in _batches(budget, estimate, role, workload):
             yield _Pass(batch, budget - decode_tokens_in_budget(backend, batch), budget, estimate)
     for ctx_tokens in role.knobs.ctx_tokens:
-        widest = ctx_tokens + decode_tokens_in_budget(backend, BATCH_GRID[-1])
+        decoding = decode_tokens_in_budget(backend, BATCH_GRID[-1])
+        widest = least_token_budget(backend, ctx_tokens + decoding, role.knobs.block_size[0])
         estimate = catalog.kv(role.identity, shape, widest, role.knobs.memory_fraction[0])
         for batch in _batches(widest, estimate, role, workload):
-            yield _Pass(batch, ctx_tokens, ctx_tokens + decode_tokens_in_budget(backend, batch), estimate)
+            decoding = decode_tokens_in_budget(backend, batch)
+            budget = least_token_budget(backend, ctx_tokens + decoding, role.knobs.block_size[0])
+            yield _Pass(batch, budget - decoding, budget, estimate)
 
 
 def within_slots(rate: Floats, slots: Ints, e2e_ms: Floats) -> Floats:
@@ -237,6 +250,17 @@ def _batches(budget: int, estimate: KvEstimate, role: RoleInput, workload: Workl
     held = max_batch(estimate.tokens_per_rank, workload.isl + workload.osl)
     most = min(held, role.knobs.max_num_seqs[-1], budget)
     return [batch for batch in BATCH_GRID if batch <= most]
+
+
+def _inexpressible(role: RoleInput, shape: Shape, batch: int, budget: int) -> list[str]:
+    """Why the backend cannot be given these limits; rows with such limits are not made."""
+    return knob_problems(
+        role.identity.backend,
+        max_num_batched_tokens=budget,
+        block_size=role.knobs.block_size[0],
+        max_num_seqs=batch,
+        shape=shape,
+    )
 
 
 def _no_room(shape: Shape, budget: int, estimate: KvEstimate, role: RoleInput, workload: Workload) -> str:

@@ -49,6 +49,8 @@ class RoleTable:
     """Token budget of one pass, per rank."""
     kv_tokens: Ints
     """KV tokens of one rank at that budget."""
+    held: Ints
+    """KV tokens of one worker, in whole blocks of each rank."""
     weights_gib: Floats
     memory_fraction: Floats
     rate: Floats
@@ -102,13 +104,18 @@ def role_table(
             known.append(data)
             parts.append(rows)
         progress(shape)
-    return table_of(role.kind, tuple(known), tuple(skipped), parts)
+    return table_of(role.kind, tuple(known), tuple(skipped), parts, block_tokens=role.knobs.block_size[0])
 
 
 def table_of(
-    kind: RoleKind, shapes: tuple[ShapeData, ...], skipped: tuple[Skipped, ...], parts: list[Rows]
+    kind: RoleKind,
+    shapes: tuple[ShapeData, ...],
+    skipped: tuple[Skipped, ...],
+    parts: list[Rows],
+    *,
+    block_tokens: int = 1,
 ) -> RoleTable:
-    """One table of the rows of each shape, in the order of the shapes."""
+    """One table of the rows of each shape, in the order of the shapes; a KV block has so many tokens."""
     counts = [len(rows.batch) for rows in parts]
 
     def per_shape(values: list[int]) -> Ints:
@@ -119,6 +126,8 @@ def table_of(
 
     batch = joined("batch", np.int64)
     estimates = [estimate for rows in parts for estimate in rows.estimates]
+    ranks = per_shape([known.shape.attention_dp for known in shapes])
+    kv_tokens = np.array([estimate.tokens_per_rank for estimate in estimates], dtype=np.int64)
     return RoleTable(
         kind=kind,
         shapes=shapes,
@@ -126,9 +135,10 @@ def table_of(
         shape=per_shape(list(range(len(parts)))),
         gpus=per_shape([known.shape.gpus for known in shapes]),
         batch=batch,
-        slots=batch * per_shape([known.shape.attention_dp for known in shapes]),
+        slots=batch * ranks,
         batched_tokens=joined("batched_tokens", np.int64),
-        kv_tokens=np.array([estimate.tokens_per_rank for estimate in estimates], dtype=np.int64),
+        kv_tokens=kv_tokens,
+        held=kv_tokens // block_tokens * block_tokens * ranks,
         weights_gib=np.array([estimate.weights_gib for estimate in estimates], dtype=np.float64),
         memory_fraction=np.array([estimate.memory_fraction for estimate in estimates], dtype=np.float64),
         rate=joined("rate", np.float64),

@@ -4,31 +4,31 @@ import itertools
 from typing import Any
 
 from dgdr_api.run import RunSpec
-from dgdr_api.terms import Backend
-from dgdr_api.versions import Chain
 
 from dgdr_job.catalog.catalog import Catalog
 from dgdr_job.catalog.errors import Unsupported
 from dgdr_job.search.branches import Branch, branch_name, plan_branch
 from dgdr_job.search.mapper import search_config
+from dgdr_job.search.resolved import rounds_of, version_chains
 
 NOTE = (
     "pairs = (prefill shape, workers) x (decode shape, workers), or (agg shape, workers), within the budget; "
-    "pool = pairs x knobs x adapters. A static search finds the best engine limits of each pair by exact matching, "
-    "among all batches that the KV cache holds. Performance data is not asked here: dgdr coverage says what it covers."
+    "pool = pairs x knobs x adapters x KV load ratios. A static search finds the best engine limits of each pair by "
+    "exact matching, among all batches that the KV cache holds. Performance data is not asked here: dgdr coverage says "
+    "what it covers."
 )
 
 
-def space_report(catalog: Catalog, run: RunSpec, chains: dict[Backend, Chain], *, kv_gated: bool) -> dict[str, Any]:
+def space_report(catalog: Catalog, run: RunSpec, *, kv_gated: bool) -> dict[str, Any]:
     """Sizes of every branch and what each gate removed.
 
     Args:
         catalog: source of model facts and KV estimates.
         run: a run's spec.
-        chains: version chain of each backend.
         kv_gated: whether shapes without KV room are left out.
     """
-    config = search_config(run, {backend: chain.performance_data for backend, chain in chains.items()})
+    chains = version_chains(run)
+    config = search_config(run, {backend: each.performance_data for backend, each in chains.items()})
     branches = []
     for backend in config.search_space.backend:
         for topology in config.search_space.deployment_mode:
@@ -40,16 +40,16 @@ def space_report(catalog: Catalog, run: RunSpec, chains: dict[Backend, Chain], *
                     {"name": branch_name(backend, topology), "shapes": {}, "pairs": 0, "pool": 0, "removed": removed}
                 )
             else:
-                branches.append(_branch(branch, kv_gated=kv_gated))
+                branches.append(_branch(branch, rounds_of(config), kv_gated=kv_gated))
     return {"branches": branches, "note": NOTE}
 
 
-def _branch(branch: Branch, *, kv_gated: bool) -> dict[str, Any]:
+def _branch(branch: Branch, rounds: int, *, kv_gated: bool) -> dict[str, Any]:
     return {
         "name": branch.name,
         "shapes": {role.kind: len(role.gated.kept) for role in branch.roles},
         "pairs": branch.pairs,
-        "pool": branch.pool,
+        "pool": branch.pool * rounds,
         "removed": [*_illegal(branch), *([_gated(branch)] if kv_gated else []), *_too_wide(branch)],
         "shapeLabels": {role.kind: [shape.label for shape in role.gated.kept] for role in branch.roles},
         "knobs": {

@@ -4,16 +4,17 @@ Source: engine.md section 6.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dgdr_job.matching.arrays import Floats, Goal, Ints
+from dgdr_job.matching.arrays import Floats, Goal, Ints, Prices
 from dgdr_job.matching.match import Pairs, all_deployments, best_deployments, break_points
 from dgdr_job.matching.matched import Matched, concatenate
 from dgdr_job.matching.replicas import Rows, all_replicas, best_replicas
 from dgdr_job.search import pareto
 from dgdr_job.search.frugal import frugal
+from dgdr_job.search.own_load import OwnLoadPairs, own_load_replicas
 from dgdr_job.search.points import Points, metrics, objective, score
 from dgdr_job.search.question import Question
 from dgdr_job.search.refusals import Refusal, agg_refusals, disagg_refusals, invalid_refusals
@@ -58,16 +59,19 @@ def evaluate_disagg(prefill: RoleTable, decode: RoleTable, question: Question) -
         offered_rate=load.offered_rate,
         needed_rate=load.needed_rate,
     )
-    points = _search(
-        question,
-        _Matching(
-            best=lambda goal: best_deployments(pairs, limits, goal),
-            every=lambda: all_deployments(pairs, limits),
-            points=lambda found: _points(question, found, (p, d), ttft, tpot),
-            shapes=lambda found: [prefill.shape[found.prefill_row], decode.shape[found.decode_row]],
-            counts=break_points(pairs, limits),
+    matching = _Matching(
+        best=lambda goal: iter((best_deployments(pairs, limits, goal, question.prices),)),
+        every=lambda: all_deployments(pairs, limits, question.prices),
+        points=lambda found: _points(
+            question, found, (p, d), ttft, tpot, prefill_gpus=prefill.gpus[p], held=decode.held[d]
         ),
+        shapes=lambda found: [prefill.shape[found.prefill_row], decode.shape[found.decode_row]],
+        counts=break_points(pairs, limits),
     )
+    if question.kv_load_ratio is not None:
+        own = OwnLoadPairs(question, pairs, ttft, tpot, held=decode.held[d], slots=decode.slots[d])
+        matching = replace(matching, best=own.best, every=own.every, counts=own.counts)
+    points = _search(question, matching)
     refusals = disagg_refusals(
         prefill, decode, question, valid=(valid_p, valid_d), pairs=pairs, rows=(p, d), points=points
     )
@@ -87,16 +91,36 @@ def evaluate_agg(table: RoleTable, question: Question) -> Evaluated:
     ttft, tpot = table.ttft_ms[kept], table.tpot_ms[kept]
     load = question.load(ttft, tpot, table.slots[kept])
     rows = Rows(table.rate[kept], table.gpus[kept], load.least_workers, load.offered_rate, load.needed_rate)
-    points = _search(
-        question,
-        _Matching(
-            best=lambda goal: best_replicas(rows, question.limits, goal),
-            every=lambda: all_replicas(rows, question.limits),
-            points=lambda found: _points(question, found, (np.full(len(kept), -1), kept), ttft, tpot),
-            shapes=lambda found: [table.shape[found.decode_row]],
-            counts=len(rows.rate) * question.limits.gpu_budget,
+    matching = _Matching(
+        best=lambda goal: iter((best_replicas(rows, question.limits, goal),)),
+        every=lambda: all_replicas(rows, question.limits),
+        points=lambda found: _points(
+            question,
+            found,
+            (np.full(len(kept), -1), kept),
+            ttft,
+            tpot,
+            prefill_gpus=np.zeros_like(kept),
+            held=table.held[kept],
         ),
+        shapes=lambda found: [table.shape[found.decode_row]],
+        counts=len(rows.rate) * question.limits.gpu_budget,
     )
+    if question.kv_load_ratio is not None:
+
+        def every() -> Iterator[Matched]:
+            return own_load_replicas(
+                question,
+                rate=rows.rate,
+                gpus=rows.gpus,
+                ttft_ms=ttft,
+                tpot_ms=tpot,
+                held=table.held[kept],
+                slots=table.slots[kept],
+            )
+
+        matching = replace(matching, best=lambda _: every(), every=every)
+    points = _search(question, matching)
     refusals = agg_refusals(table, question, valid=valid, kept=kept, points=points)
     return Evaluated(points, (*refusals, *invalid_refusals(table, valid)))
 
@@ -105,8 +129,8 @@ def evaluate_agg(table: RoleTable, question: Question) -> Evaluated:
 class _Matching:
     """One branch's question to the matching, whatever its topology."""
 
-    best: Callable[[Goal], Matched]
-    """The best counts of each row, or pair of rows."""
+    best: Callable[[Goal], Iterator[Matched]]
+    """The best counts of each row, or pair of rows, in chunks."""
     every: Callable[[], Iterator[Matched]]
     """All counts that are worth a look, in chunks."""
     points: Callable[[Matched], Points]
@@ -122,7 +146,7 @@ def _search(question: Question, matching: _Matching) -> Points:
         return _front_points(question, matching)
     chunks = matching.every()
     if question.goal == "fewest_gpus" or matching.counts > MOST_COUNTS:
-        chunks = iter((matching.best(question.goal or "rate_per_gpu"),))
+        chunks = matching.best(question.goal or "rate_per_gpu")
     kept = matching.points(concatenate([]))
     for found in chunks:
         kept = kept.followed_by(matching.points(found))
@@ -131,12 +155,15 @@ def _search(question: Question, matching: _Matching) -> Points:
 
 
 def _front_points(question: Question, matching: _Matching) -> Points:
-    """The best counts of each pair of rows; where there is no one best, the most per GPU and the whole front."""
-    goal = question.goal
-    if goal is not None:
-        return matching.points(matching.best(goal))
-    points = matching.points(matching.best("rate_per_gpu"))
-    front = points
+    """The best counts of each pair of rows; where there is no one best, the most per GPU and the whole front.
+
+    Under a KV load ratio every number of decode workers has a load of its own: then the front alone.
+    """
+    goal, own_load = question.goal, question.kv_load_ratio is not None
+    if goal is not None and not own_load:
+        return matching.points(concatenate(list(matching.best(goal))))
+    best = [] if own_load else list(matching.best("rate_per_gpu"))
+    front = points = matching.points(concatenate(best))
     for found in matching.every():
         front = _front(front.followed_by(matching.points(found)), question)
     points = points.followed_by(front)
@@ -148,22 +175,44 @@ def _front_points(question: Question, matching: _Matching) -> Points:
 def _front(points: Points, question: Question) -> Points:
     """The points that no other beats in every metric; of equal ones that with the fewest GPUs. Bounds memory."""
     columns = metrics(points, question.workload.osl)
-    price = 1.0  # the same for every point
-    scores = [score(objective(points, columns, metric, price), metric) for metric in question.metrics]
+    scores = [score(objective(points, columns, metric), metric) for metric in question.metrics]
     fewest_first = np.argsort(points.gpus, kind="stable")
     return points.take(fewest_first[pareto.front(np.stack(scores, axis=1)[fewest_first])])
 
 
-def _points(question: Question, found: Matched, rows: tuple[Ints, Ints], ttft_ms: Floats, tpot_ms: Floats) -> Points:
+def _points(
+    question: Question,
+    found: Matched,
+    rows: tuple[Ints, Ints],
+    ttft_ms: Floats,
+    tpot_ms: Floats,
+    *,
+    prefill_gpus: Ints,
+    held: Ints,
+) -> Points:
     """What was matched, with the rows of each role and the wait in the time to first token."""
     ttft, tpot = ttft_ms[found.pair], tpot_ms[found.pair]
+    if question.kv_load_ratio is None:
+        concurrency = np.full(len(found), question.workload.concurrency or 0)
+    else:
+        concurrency = question.own_concurrency(held[found.pair], found.decode_workers)
+    of_prefill = found.prefill_workers * prefill_gpus[found.pair]
     return Points(
         prefill_row=rows[0][found.pair],
         decode_row=rows[1][found.pair],
         prefill_workers=found.prefill_workers,
         decode_workers=found.decode_workers,
         gpus=found.gpus,
+        cost=_cost(question.prices, found.gpus, of_prefill),
         rate=found.rate,
-        ttft_ms=ttft + question.wait_ms(found.rate, ttft, tpot),
+        ttft_ms=ttft + question.wait_ms(found.rate, ttft, tpot, concurrency),
         tpot_ms=tpot,
+        concurrency=concurrency,
     )
+
+
+def _cost(prices: Prices, gpus: Ints, of_prefill: Ints) -> Floats:
+    """Price of an hour of all GPUs, of which so many are those of prefill workers."""
+    if prices.one:
+        return np.asarray(gpus * prices.decode, dtype=np.float64)
+    return np.asarray(of_prefill * prices.prefill + (gpus - of_prefill) * prices.decode, dtype=np.float64)

@@ -8,10 +8,12 @@ from dgdr_api.candidate import EvaluatedCandidate
 from dgdr_api.events import Completed, EventData, RoundCompleted, TupleCoverage
 from dgdr_api.run import RunSpec
 from dgdr_api.terms import Backend, Outcome
-from dgdr_api.versions import Chain
+from dgdr_api.versions import BackendChains
 
 from dgdr_job.catalog.catalog import Catalog
+from dgdr_job.matching.arrays import Prices
 from dgdr_job.search import evaluations, static
+from dgdr_job.search.adapters import refused_tables, router_problem
 from dgdr_job.search.branches import Branch
 from dgdr_job.search.candidates import BranchResult, evaluated_candidate
 from dgdr_job.search.config import SmartSearchConfig
@@ -22,7 +24,7 @@ from dgdr_job.search.preflight import preflight
 from dgdr_job.search.question import Question
 from dgdr_job.search.ranking import Reserve, reserve
 from dgdr_job.search.refused import refused_rows
-from dgdr_job.search.resolved import refused_whole, resolved, version_chains
+from dgdr_job.search.resolved import refused_whole, resolved, rounds_of, version_chains
 from dgdr_job.search.role_rows import RoleInput
 from dgdr_job.search.role_table import RoleTable, role_table
 
@@ -75,11 +77,11 @@ class Sweep:
             self._emit(refused_whole(self._run, chains, message))
             self._complete("Unsupported", message)
             return
-        config = search_config(self._run, {backend: chain.performance_data for backend, chain in chains.items()})
+        config = search_config(self._run, {backend: each.performance_data for backend, each in chains.items()})
         if config.sweep.max_seconds is not None:
             self._stop_at = started + config.sweep.max_seconds
         branches, coverage = self._preflight(config, chains)
-        self._pool = sum(branch.pairs for branch in branches)
+        self._pool = sum(branch.pairs for branch in branches) * rounds_of(config)
         self._total = sum(len(role.gated.kept) for branch in branches for role in branch.roles)
         self._emit(resolved(self._catalog, config, chains, branches, coverage))
         if not branches:
@@ -91,7 +93,7 @@ class Sweep:
         self._conclude(config)
 
     def _preflight(
-        self, config: SmartSearchConfig, chains: dict[Backend, Chain]
+        self, config: SmartSearchConfig, chains: dict[Backend, BackendChains]
     ) -> tuple[list[Branch], list[TupleCoverage]]:
         found = []
         for backend in config.search_space.backend:
@@ -101,20 +103,38 @@ class Sweep:
         return [each.branch for each in found if each.branch], [each.coverage for each in found]
 
     def _evaluate(self, config: SmartSearchConfig, branch: Branch) -> None:
-        """Evaluate one branch, as far as time allows, and tell what it found."""
-        tables = tuple(self._table(config, branch, index) for index in range(len(branch.roles)))
+        """Evaluate one branch, as far as time allows, and tell what it found: one round for each KV load ratio."""
+        problem = router_problem(self._run.search.router[0], branch, config.search_space.hardware_sku)
+        if problem is None:
+            tables = tuple(self._table(config, branch, index) for index in range(len(branch.roles)))
+        else:
+            tables = refused_tables(branch, problem)
+            self._done += sum(len(table.reached) for table in tables)
+        for index, ratio in enumerate(config.workload.kv_load_ratios or (None,), start=1):
+            self._evaluate_round(config, branch, tables, ratio, index)
+
+    def _evaluate_round(
+        self,
+        config: SmartSearchConfig,
+        branch: Branch,
+        tables: tuple[RoleTable, ...],
+        ratio: float | None,
+        index: int,
+    ) -> None:
         question = Question(
             workload=config.workload,
             sla=config.goal.sla,
             limits=branch.limits,
             metrics=config.goal.metrics,
             pareto=config.goal.pareto,
+            prices=_prices(config, branch),
+            kv_load_ratio=ratio,
         )
         if branch.topology == "agg":
             found = static.evaluate_agg(tables[0], question)
         else:
             found = static.evaluate_disagg(tables[0], tables[1], question)
-        result = _result(config, branch, tables, found)
+        result = _result(config, branch, tables, found, ratio)
         self._results.append(result)
         for batch in evaluations.evaluation_batches(result):
             self._emit(batch)
@@ -122,8 +142,8 @@ class Sweep:
         self._emit(
             RoundCompleted(
                 branch=branch.name,
-                round=1,
-                total=1,
+                round=index,
+                total=rounds_of(config),
                 counters=evaluations.counters(self._results, self._pool),
                 reserve=tuple(candidate.id for candidate in self._reserve.candidates),
             )
@@ -192,11 +212,20 @@ class Sweep:
         self._tell(Progress(self._done, self._total, stage, feasible, text))
 
 
+def _prices(config: SmartSearchConfig, branch: Branch) -> Prices:
+    """Price of a GPU of each role; 1 where the request prices none, since nothing then depends on it."""
+    priced = [config.goal.gpu_cost_per_hour.get(role.identity.sku, 1.0) for role in branch.roles]
+    return Prices(prefill=priced[0], decode=priced[-1])
+
+
 def _result(
-    config: SmartSearchConfig, branch: Branch, tables: tuple[RoleTable, ...], found: static.Evaluated
+    config: SmartSearchConfig,
+    branch: Branch,
+    tables: tuple[RoleTable, ...],
+    found: static.Evaluated,
+    ratio: float | None,
 ) -> BranchResult:
     columns = metrics(found.points, config.workload.osl)
-    price = config.goal.gpu_cost_per_hour or 0.0
-    objectives = {metric: objective(found.points, columns, metric, price) for metric in config.goal.metrics}
+    objectives = {metric: objective(found.points, columns, metric) for metric in config.goal.metrics}
     refused_ = refused_rows(branch, tables, found)
-    return BranchResult(branch, tables, found.points, columns, objectives, refused_)
+    return BranchResult(branch, tables, found.points, columns, objectives, refused_, ratio)

@@ -15,6 +15,8 @@ class Limits:
     max_decode_gpus: int | None = None
     max_prefill_workers: int | None = None
     max_decode_workers: int | None = None
+    budget_name: str = "the budget"
+    """What sets ``gpu_budget``, for messages."""
 
     def most_prefill_workers(self, gpus: int, others: int) -> int:
         """Largest count of prefill workers of ``gpus`` GPUs each when the other roles take at least ``others``."""

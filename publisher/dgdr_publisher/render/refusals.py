@@ -4,6 +4,7 @@ Each check looks at one thing and either returns or raises; nothing is changed t
 """
 
 from dgdr_api.candidate import EvaluatedCandidate
+from dgdr_api.expressible import knob_problems
 from dgdr_api.replay_spec import Role
 
 from dgdr_publisher.errors import NotRenderableError
@@ -61,6 +62,15 @@ def _check_limits(role: Role, where: str) -> None:
     """Combinations that the engines refuse at start (vLLM ``verify_max_model_len``, SGLang ``check_server_args``)."""
     engine = role.engine
     tokens = f"{where}.engine.maxNumBatchedTokens"
+    problems = knob_problems(
+        role.backend,
+        max_num_batched_tokens=engine.max_num_batched_tokens,
+        block_size=engine.block_size,
+        max_num_seqs=engine.max_num_seqs,
+        shape=role.shape,
+    )
+    if problems:
+        raise NotRenderableError(f"{where}.engine", engine.max_num_batched_tokens, "; ".join(problems))
     if role.backend == "vllm":
         if engine.max_num_batched_tokens < engine.max_num_seqs:
             raise NotRenderableError(

@@ -1,12 +1,17 @@
 """The vectorised matching equals trying all counts in exact arithmetic, ties included."""
 
-from typing import get_args
+from collections import Counter
+from fractions import Fraction
+from random import Random
+from typing import NamedTuple, get_args
 
 import numpy as np
 import pytest
 from dgdr_job.matching import match, reference
-from dgdr_job.matching.arrays import Goal
+from dgdr_job.matching.arrays import ONE_PRICE, Goal, Prices
 from dgdr_job.matching.matched import concatenate
+from dgdr_job.search.branches import limits_of
+from dgdr_job.search.config import SearchSpace
 from dgdr_job.space.limits import Limits
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -52,10 +57,17 @@ def pairs_of(rows: list[Row]) -> match.Pairs:
     )
 
 
-@settings(max_examples=600, deadline=None)
-@given(rows=st.lists(row, min_size=1, max_size=6), limits=limits(), goal=st.sampled_from(GOALS))
-def test_best_counts_equal_trying_all(rows: list[Row], limits: Limits, goal: Goal) -> None:
-    found = match.best_deployments(pairs_of(rows), limits, goal)
+prices = st.one_of(
+    st.just(ONE_PRICE),
+    st.builds(Prices, st.integers(1, 6).map(float), st.integers(1, 6).map(float)),  # ties of cost
+    st.builds(Prices, st.floats(0.25, 8.0), st.floats(0.25, 8.0)),
+)
+
+
+@settings(max_examples=1500, deadline=None)
+@given(rows=st.lists(row, min_size=1, max_size=6), limits=limits(), goal=st.sampled_from(GOALS), prices=prices)
+def test_best_counts_equal_trying_all(rows: list[Row], limits: Limits, goal: Goal, prices: Prices) -> None:
+    found = match.best_deployments(pairs_of(rows), limits, goal, prices)
     by_pair = {
         int(k): (int(p), int(d))
         for k, p, d in zip(found.pair, found.prefill_workers, found.decode_workers, strict=True)
@@ -69,34 +81,130 @@ def test_best_counts_equal_trying_all(rows: list[Row], limits: Limits, goal: Goa
             least_decode_workers=least_d,
             offered_rate=offer,
             needed_rate=min(need, offer),
+            prices=prices,
         )
         assert by_pair.get(index) == expected
 
 
-@settings(max_examples=200, deadline=None)
-@given(rows=st.lists(row, min_size=1, max_size=4), limits=limits())
-def test_all_deployments_hold_the_whole_frontier_and_stay_within_the_limits(rows: list[Row], limits: Limits) -> None:
+@settings(max_examples=300, deadline=None)
+@given(rows=st.lists(row, min_size=1, max_size=4), limits=limits(), prices=prices)
+def test_all_deployments_hold_the_whole_frontier_and_stay_within_the_limits(
+    rows: list[Row], limits: Limits, prices: Prices
+) -> None:
     pairs = pairs_of(rows)
-    found = concatenate(list(match.all_deployments(pairs, limits)))
+    found = concatenate(list(match.all_deployments(pairs, limits, prices)))
     assert (found.gpus <= limits.gpu_budget).all()
     assert (found.gpus >= limits.min_gpu_budget).all()
     for index, (prefill_rate, g_p, decode_rate, g_d, least_d, offer, need) in enumerate(rows):
         mine = found.pair == index
+        of_prefill = found.prefill_workers[mine] * g_p
+        cost = of_prefill * prices.prefill + (found.gpus[mine] - of_prefill) * prices.decode
         for p, d, total in reference.deployments(g_p, g_d, limits):
             capacity = min(prefill_rate * p, decode_rate * d)
             if d < least_d or capacity < min(need, offer) * (1 - 1e-12):
                 continue
             rate = min(capacity, offer)
             covered = (found.gpus[mine] <= total) & (found.rate[mine] >= rate * (1 - 1e-9))
+            covered &= cost <= (p * g_p * prices.prefill + d * g_d * prices.decode) * (1 + 1e-9)
             assert covered.any(), (p, d, total, rate)
 
 
-def test_the_order_of_the_pairs_does_not_matter() -> None:
-    rows: list[Row] = [(3.3, 1, 17.0, 2, 1, float("inf"), 0.0), (2.0, 2, 9.0, 4, 1, float("inf"), 0.0)]
-    limits = Limits(gpu_budget=16)
-    forward = match.best_deployments(pairs_of(rows), limits, "rate_per_gpu")
-    backward = match.best_deployments(pairs_of(rows[::-1]), limits, "rate_per_gpu")
-    assert forward.rate.tolist() == backward.rate[::-1].tolist()
+@settings(max_examples=200, deadline=None)
+@given(
+    rows=st.lists(row, min_size=2, max_size=8),
+    limits=limits(),
+    goal=st.sampled_from(GOALS),
+    prices=prices,
+    random=st.randoms(use_true_random=False),
+)
+def test_the_order_of_the_pairs_does_not_matter(
+    rows: list[Row], limits: Limits, goal: Goal, prices: Prices, random: Random
+) -> None:
+    """Each pair has the same bytes of answer, whatever stands before and after it."""
+    order = list(range(len(rows)))
+    random.shuffle(order)
+
+    def answers(chosen: list[int]) -> dict[int, tuple[int, int, int, float]]:
+        found = match.best_deployments(pairs_of([rows[index] for index in chosen]), limits, goal, prices)
+        columns = (found.prefill_workers, found.decode_workers, found.gpus, found.rate)
+        values = zip(*(column.tolist() for column in columns), strict=True)
+        return dict(zip((chosen[k] for k in found.pair.tolist()), values, strict=True))
+
+    assert answers(order) == answers(sorted(order))
+
+
+class SkuCaps(NamedTuple):
+    """The limits as the request says them: in all, and of each GPU type."""
+
+    budget: int
+    least: int
+    caps: dict[str, int]
+    skus: tuple[str, str]
+
+
+@st.composite
+def sku_caps(draw: st.DrawFn) -> SkuCaps:
+    budget = draw(st.integers(2, 32))
+    caps = {sku: draw(st.integers(1, 32)) for sku in draw(st.sets(st.sampled_from(["h100_sxm", "h200_sxm"])))}
+    skus = draw(st.tuples(*[st.sampled_from(["h100_sxm", "h200_sxm"])] * 2))
+    return SkuCaps(budget, draw(st.integers(1, budget)), caps, skus)
+
+
+@settings(max_examples=1000, deadline=None)
+@given(
+    rates=st.tuples(rates, rates),
+    sizes=st.tuples(gpus, gpus),
+    asked=sku_caps(),
+    goal=st.sampled_from(GOALS),
+    prices=prices,
+)
+def test_caps_of_gpu_types_equal_trying_all_counts_against_each_cap(
+    rates: tuple[float, float], sizes: tuple[int, int], asked: SkuCaps, goal: Goal, prices: Prices
+) -> None:
+    """From the request's caps, one by one, in exact arithmetic, to the counts that the matching finds."""
+    space = SearchSpace(
+        model_name="m",
+        hardware_sku="h200_sxm",
+        prefill_hardware_sku=asked.skus[0],
+        decode_hardware_sku=asked.skus[1],
+        deployment_mode=("disagg",),
+        backend=("vllm",),
+        backend_version={"vllm": "0.24.0"},
+        gpu_budget=asked.budget,
+        min_gpu_budget=asked.least,
+        gpu_budget_by_sku=asked.caps,
+    )
+    best: tuple[Fraction, ...] | None = None
+    for p in range(1, asked.budget + 1):
+        for d in range(1, asked.budget + 1):
+            used = Counter({asked.skus[0]: p * sizes[0]}) + Counter({asked.skus[1]: d * sizes[1]})
+            total = sum(used.values())
+            if not asked.least <= total <= asked.budget or any(used[sku] > cap for sku, cap in asked.caps.items()):
+                continue
+            rate = min(Fraction(rates[0]) * p, Fraction(rates[1]) * d)
+            cost = Fraction(prices.prefill) * p * sizes[0] + Fraction(prices.decode) * d * sizes[1]
+            value = {"rate_per_gpu": rate / total, "rate_per_cost": rate / cost, "rate": rate}.get(
+                goal, Fraction(-total)
+            )
+            found = (value, Fraction(-total), rate, Fraction(-d), Fraction(-p))
+            best = found if best is None else max(best, found)
+    rows: list[Row] = [(rates[0], sizes[0], rates[1], sizes[1], 1, float("inf"), 0.0)]
+    matched = match.best_deployments(pairs_of(rows), limits_of(space, "disagg"), goal, prices)
+    if best is None:
+        assert len(matched) == 0
+        return
+    p, d = int(matched.prefill_workers[0]), int(matched.decode_workers[0])
+    rate = min(Fraction(rates[0]) * p, Fraction(rates[1]) * d)
+    total = p * sizes[0] + d * sizes[1]
+    cost = Fraction(prices.prefill) * p * sizes[0] + Fraction(prices.decode) * d * sizes[1]
+    value = {"rate_per_gpu": rate / total, "rate_per_cost": rate / cost, "rate": rate}.get(goal, Fraction(-total))
+    tie = abs(best[0]) * Fraction(1, 10**12)
+    assert value >= best[0] - tie
+    if value == best[0]:
+        assert (Fraction(-total), rate) >= (best[1], best[2] * (1 - Fraction(1, 10**12)))
+    used = Counter({asked.skus[0]: p * sizes[0]}) + Counter({asked.skus[1]: d * sizes[1]})
+    assert total <= asked.budget
+    assert all(used[sku] <= cap for sku, cap in asked.caps.items())
 
 
 def test_chunks_hold_the_same_deployments_as_one_piece(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,9 @@
 """Role tables made of a few numbers, and the slow, obvious evaluation of them: every row pair, every count."""
 
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -9,6 +11,7 @@ from dgdr_api.shape import Shape
 from dgdr_api.terms import Metric, RoleKind
 from dgdr_job.catalog.kv import KvEstimate
 from dgdr_job.catalog.provenance import SourceShares
+from dgdr_job.matching.arrays import ONE_PRICE, Prices
 from dgdr_job.search.config import Sla, Workload
 from dgdr_job.search.question import Question
 from dgdr_job.search.role_rows import Rows, ShapeData
@@ -24,8 +27,9 @@ Row = tuple[int, float, float, float]
 """(batch, rate, ttft, tpot)."""
 
 
-def table(kind: RoleKind, rows_of_shape: dict[int, list[Row]]) -> RoleTable:
-    """A table with one tensor-parallel shape per key."""
+def table(kind: RoleKind, rows_of_shape: dict[int, list[Row]], kv_tokens: int = 100_000) -> RoleTable:
+    """A table with one tensor-parallel shape per key, KV blocks of 64 tokens."""
+    estimate = replace(ESTIMATE, tokens_per_rank=kv_tokens)
     known = tuple(
         ShapeData(Shape(tp=tp), SourceShares(1.0, 0.0, 0.0, 0.0), Plausibility(2.0, 1.0, is_implausible=False))
         for tp in rows_of_shape
@@ -37,11 +41,11 @@ def table(kind: RoleKind, rows_of_shape: dict[int, list[Row]]) -> RoleTable:
             rate=np.array([row[1] for row in rows]),
             ttft_ms=np.array([row[2] for row in rows]),
             tpot_ms=np.array([row[3] for row in rows]),
-            estimates=(ESTIMATE,) * len(rows),
+            estimates=(estimate,) * len(rows),
         )
         for rows in rows_of_shape.values()
     ]
-    return table_of(kind, known, (), parts)
+    return table_of(kind, known, (), parts, block_tokens=64)
 
 
 @dataclass(frozen=True)
@@ -53,9 +57,11 @@ class Deployment:
     rows: tuple[int, ...]
     workers: tuple[int, ...]
     gpus: int
+    cost: float
     rate: float
     ttft: float
     tpot: float
+    concurrency: int
 
     def e2e(self, osl: int) -> float:
         return self.ttft + self.tpot * (osl - 1)
@@ -65,7 +71,7 @@ class Deployment:
         return {
             "throughput": lambda: self.rate * osl,
             "throughputPerGpu": lambda: self.rate * osl / self.gpus,
-            "throughputPerCost": lambda: self.rate * osl * 3600 / (self.gpus * 2.5),
+            "throughputPerCost": lambda: self.rate * osl * 3600 / self.cost,
             "throughputPerUser": lambda: 1000 / self.tpot,
             "ttft": lambda: -self.ttft,
             "e2eLatency": lambda: -self.e2e(osl),
@@ -90,7 +96,13 @@ def everything(tables: tuple[RoleTable, ...], question: Question) -> Iterator[De
             ):
                 continue
             for workers, gpus, capacity, slots in _counts(tables, i, j, limits):
-                served = _served(question, capacity, slots, ttft, e2e)
+                concurrency = workload.concurrency
+                if question.kv_load_ratio is not None:
+                    at_once = int(last.held[j]) * workers[-1] // (workload.isl + workload.osl // 2)
+                    if at_once < 1:
+                        continue
+                    concurrency = max(1, math.floor(Fraction(str(question.kv_load_ratio)) * at_once))
+                served = _served(question, concurrency, (capacity, slots), ttft, e2e)
                 if served is not None:
                     rate, wait = served
                     yield Deployment(
@@ -98,24 +110,33 @@ def everything(tables: tuple[RoleTable, ...], question: Question) -> Iterator[De
                         rows=(i, j)[: len(tables)],
                         workers=workers,
                         gpus=gpus,
+                        cost=_cost(tables, (i, j), workers, question.prices),
                         rate=rate,
                         ttft=ttft + wait,
                         tpot=tpot,
+                        concurrency=concurrency or 0,
                     )
 
 
-def _served(question: Question, capacity: float, slots: int, ttft: float, e2e: float) -> tuple[float, float] | None:
+def _cost(tables: tuple[RoleTable, ...], rows: tuple[int, int], workers: tuple[int, ...], prices: Prices) -> float:
+    each = (prices.prefill, prices.decode)[2 - len(tables) :]
+    return sum(n * int(t.gpus[row]) * price for t, row, n, price in zip(tables, rows, workers, each, strict=False))
+
+
+def _served(
+    question: Question, concurrency: int | None, has: tuple[float, int], ttft: float, e2e: float
+) -> tuple[float, float] | None:
     """Requests per second under the load, and milliseconds that they wait; None where the load is not carried."""
-    workload, sla = question.workload, question.sla
+    workload, sla, (capacity, slots) = question.workload, question.sla, has
     if workload.request_rate is not None:
         return None if capacity < workload.request_rate * (1 - TIE) else (workload.request_rate, 0.0)
-    if workload.concurrency is None:
+    if concurrency is None:
         return capacity, 0.0
-    if slots < workload.concurrency:
+    if slots < concurrency:
         return None
-    rate = min(capacity, 1000 * workload.concurrency / e2e)
+    rate = min(capacity, 1000 * concurrency / e2e)
     # Little's law: requests stay C / rate seconds; what exceeds the latency of their rows is a wait
-    stay = 1000 * workload.concurrency / rate
+    stay = 1000 * concurrency / rate
     wait = stay - e2e if stay > e2e * (1 + TIE) else 0.0
     late = (sla.ttft_ms is not None and ttft + wait > sla.ttft_ms * (1 + TIE)) or (
         sla.e2e_ms is not None and e2e + wait > sla.e2e_ms * (1 + TIE)
@@ -167,7 +188,7 @@ def tables(draw: st.DrawFn, kind: RoleKind) -> RoleTable:
             )
             for _ in range(draw(st.integers(1, 3)))
         ]
-    return table(kind, rows)
+    return table(kind, rows, draw(st.sampled_from([90, 300, 700, 2000])))
 
 
 @st.composite
@@ -185,8 +206,10 @@ def questions(draw: st.DrawFn, metrics: tuple[Metric, ...], *, pareto: bool = Fa
             st.just({"saturated": True}),
             st.integers(1, 12).map(lambda n: {"concurrency": n}),
             rates.map(lambda rate: {"request_rate": 2 * rate}),
+            st.just({}),
         )
     )
+    ratio = None if load else draw(st.sampled_from([0.05, 0.29, 0.3, 0.5, 0.7, 1.0, 1.5]))
     bounds: dict[str, Any] = draw(
         st.one_of(
             st.just({}),
@@ -200,4 +223,8 @@ def questions(draw: st.DrawFn, metrics: tuple[Metric, ...], *, pareto: bool = Fa
         limits=draw(limits()),
         metrics=metrics,
         pareto=pareto,
+        prices=draw(
+            st.sampled_from([ONE_PRICE, Prices(2.5, 2.5), Prices(1.0, 3.0), Prices(2.5, 0.5), Prices(1.0, 1.25)])
+        ),
+        kv_load_ratio=ratio,
     )

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from dgdr_api.errors import InvalidRequest
 from dgdr_api.run import RunSpec
-from dgdr_job.search.config import SmartSearchConfig
+from dgdr_job.search.config import SearchSpace, SmartSearchConfig
 from dgdr_job.search.mapper import OWNER, search_config
+from pydantic import ValidationError
 
 from tests.job.search.runs import run, unbound
 
@@ -43,9 +44,36 @@ def test_limits_of_the_hardware() -> None:
     space = mapped(
         run(hardware={"gpu": {"budget": 64, "minBudget": 8, "perNode": 4, "budgetBySku": {"H200": 48}}})
     ).search_space
-    assert (space.gpu_budget, space.min_gpu_budget, space.gpus_per_node) == (48, 8, 4)
-    wider = mapped(run(hardware={"gpu": {"budgetBySku": {"h200_sxm": 999}}})).search_space
-    assert wider.gpu_budget == 16
+    assert (space.gpu_budget, space.min_gpu_budget, space.gpus_per_node) == (64, 8, 4)
+    assert space.gpu_budget_by_sku == {"h200_sxm": 48}
+
+
+def test_each_role_has_its_gpu_type() -> None:
+    space = mapped(run(hardware={"gpu": {"prefillSku": "H100", "decodeSku": "GB200"}})).search_space
+    assert [space.sku_of(kind) for kind in ("agg", "prefill", "decode")] == ["h200_sxm", "h100_sxm", "gb200"]
+    assert [space.gpus_per_node_of(kind) for kind in ("agg", "prefill", "decode")] == [8, 8, 4]
+    same = mapped(run(hardware={"gpu": {"prefillSku": "H200", "decodeSku": "h200_sxm"}}))
+    assert same == mapped(run())
+
+
+def native(**space: Any) -> SearchSpace:
+    base = {"model_name": "m", "hardware_sku": "h200_sxm", "deployment_mode": ["disagg"], "backend": ["vllm", "sglang"]}
+    return SearchSpace.model_validate(base | space)
+
+
+def test_in_the_native_form_the_data_version_may_be_left_out() -> None:
+    assert native().backend_version == {"vllm": "0.24.0", "sglang": "0.5.14"}
+    assert native(backend_version="0.24.0", backend=["vllm"]).backend_version == {"vllm": "0.24.0"}
+    with pytest.raises(
+        ValidationError, match=r"is not the same on every GPU type \(h200_sxm 0\.24\.0, a100_sxm 0\.14\.0\)"
+    ):
+        native(decode_hardware_sku="a100_sxm")
+    assert native(decode_hardware_sku="a100_sxm", backend_version={"vllm": "9"}).backend_version == {"vllm": "9"}
+
+
+def test_a_gpu_type_of_its_own_needs_the_role() -> None:
+    with pytest.raises(ValidationError, match="need disagg in deployment_mode"):
+        native(deployment_mode=["agg"], prefill_hardware_sku="h100_sxm")
 
 
 def test_topologies_and_the_longest_sequence() -> None:
@@ -69,11 +97,11 @@ def test_the_load(load: dict[str, Any], expected: tuple[int | None, float | None
 
 def test_the_objective() -> None:
     goal = mapped(run(objective={"gpuHourCost": {"H200": 2.5}, "sla": {"strict": False}})).goal
-    assert (goal.metrics, goal.pareto, goal.gpu_cost_per_hour) == (("throughputPerGpu",), False, 2.5)
+    assert (goal.metrics, goal.pareto, goal.gpu_cost_per_hour) == (("throughputPerGpu",), False, {"h200_sxm": 2.5})
     assert (goal.sla.ttft_ms, goal.sla.itl_ms, goal.sla.e2e_ms, goal.sla.strict) == (1000, 40, None, False)
     pareto = mapped(unbound(objective={"mode": "pareto", "metric": None})).goal
     assert (pareto.metrics, pareto.pareto) == (("throughputPerGpu", "throughputPerUser"), True)
-    assert (pareto.sla.ttft_ms, pareto.gpu_cost_per_hour) == (None, None)
+    assert (pareto.sla.ttft_ms, pareto.gpu_cost_per_hour) == (None, {})
     e2e = mapped(run(objective={"sla": {"ttftMs": None, "itlMs": None, "e2eMs": 9000}})).goal.sla
     assert (e2e.ttft_ms, e2e.itl_ms, e2e.e2e_ms) == (None, None, 9000)
 

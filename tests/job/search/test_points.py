@@ -16,9 +16,11 @@ def points(rate: float, gpus: int, ttft: float, tpot: float) -> Points:
         prefill_workers=np.array([4]),
         decode_workers=np.array([3]),
         gpus=np.array([gpus]),
+        cost=np.array([gpus * 2.5]),
         rate=np.array([rate]),
         ttft_ms=np.array([ttft]),
         tpot_ms=np.array([tpot]),
+        concurrency=np.array([0]),
     )
 
 
@@ -54,7 +56,7 @@ def test_metrics_of_the_worked_case() -> None:
     ],
 )
 def test_objectives_and_scores(metric: Metric, value: float, scored: float) -> None:
-    found = objective(W1, metrics(W1, 100), metric, 2.5)
+    found = objective(W1, metrics(W1, 100), metric)
     assert found[0] == pytest.approx(value)
     assert score(found, metric)[0] == pytest.approx(scored)
 
@@ -67,7 +69,7 @@ def test_one_output_token_has_no_rate_per_user() -> None:
 
 def test_goodput_has_no_static_estimate() -> None:
     with pytest.raises(KeyError, match="goodput"):
-        objective(W1, metrics(W1, 100), "goodput", 1.0)
+        objective(W1, metrics(W1, 100), "goodput")
 
 
 def test_a_missing_number_keeps_no_bound() -> None:

@@ -31,12 +31,14 @@ def result(deployments: list[Deployment], names: tuple[Metric, ...]) -> BranchRe
         prefill_workers=np.zeros(count, dtype=np.int64),
         decode_workers=np.ones(count, dtype=np.int64),
         gpus=np.array(columns[0], dtype=np.int64),
+        cost=np.array(columns[0]) * 2.0,
         rate=np.array(columns[1]),
         ttft_ms=np.array(columns[2]),
         tpot_ms=np.array(columns[3]),
+        concurrency=np.zeros(count, dtype=np.int64),
     )
     found = metrics(points, OSL)
-    objectives = {name: objective(points, found, name, 2.0) for name in names}
+    objectives = {name: objective(points, found, name) for name in names}
     return BranchResult(cast("Branch", None), (), points, found, objectives)
 
 

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from dgdr_api.expressible import knob_problems
 from dgdr_api.shape import Shape
-from dgdr_api.terms import RoleKind
+from dgdr_api.terms import Backend, RoleKind
 from dgdr_job.catalog.catalog import Catalog
 from dgdr_job.catalog.identity import PerfIdentity
 from dgdr_job.search.config import RateMatching, Workload
@@ -150,3 +151,29 @@ def test_ranks_multiply_slots(catalog: Catalog) -> None:
     assert (found.slots == 4 * found.batch).all()
     assert set(found.gpus.tolist()) == {4}
     assert (found.kv_tokens >= found.batch * 3300).all()
+
+
+@pytest.mark.parametrize("kind", ["prefill", "decode", "agg"])
+@pytest.mark.parametrize(
+    ("backend", "version", "block"), [("vllm", "0.24.0", 64), ("sglang", "0.5.16", 1), ("trtllm", "1.3.0rc20", 32)]
+)
+def test_every_row_is_one_that_the_backend_can_be_given(
+    kind: RoleKind, backend: Backend, version: str, block: int, catalog: Catalog
+) -> None:
+    """TensorRT-LLM takes budgets of whole blocks: small passes are rounded up, and estimated as they are rendered."""
+    knobs = replace(KNOBS, block_size=(block,), ctx_tokens=(512, 3000))
+    identity = PerfIdentity(QWEN.model, QWEN.sku, backend, version)
+    found = rows(catalog, RoleInput(kind, identity, (Shape(),), knobs, 3300))
+    assert len(found.batch)
+    for batch, budget in zip(found.batch.tolist(), found.batched_tokens.tolist(), strict=True):
+        limits = {"max_num_batched_tokens": budget, "block_size": block, "max_num_seqs": batch}
+        assert knob_problems(backend, shape=Shape(), **limits) == []
+
+
+@pytest.mark.parametrize("kind", ["prefill", "decode"])
+def test_a_listed_budget_that_no_flag_expresses_makes_no_row(kind: RoleKind, catalog: Catalog) -> None:
+    knobs = replace(KNOBS, max_num_batched_tokens=(8200,), block_size=(32,))
+    identity = PerfIdentity(QWEN.model, QWEN.sku, "trtllm", "1.3.0rc20")
+    with pytest.raises(NoRow, match="8200 is no multiple of tokens_per_block 32") as refused:
+        rows(catalog, RoleInput(kind, identity, (Shape(),), knobs, 3300))
+    assert refused.value.reason == "backend_topology"

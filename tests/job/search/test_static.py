@@ -49,9 +49,11 @@ def deployments(given_tables: tuple[RoleTable, ...], found: static.Evaluated) ->
                 rows=rows,
                 workers=workers,
                 gpus=int(points.gpus[k]),
+                cost=float(points.cost[k]),
                 rate=float(points.rate[k]),
                 ttft=float(points.ttft_ms[k]),
                 tpot=float(points.tpot_ms[k]),
+                concurrency=int(points.concurrency[k]),
             )
         )
     return result
@@ -72,7 +74,7 @@ def key(deployment: Deployment, metric: Metric, sla: Sla) -> tuple[float, ...]:
 both = st.one_of(tables("agg").map(lambda agg: (agg,)), st.tuples(tables("prefill"), tables("decode")))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(given_tables=both, metric=st.sampled_from(METRICS), data=st.data())
 def test_what_is_found_is_worth_its_gpus_and_has_the_best_limits(
     given_tables: tuple[RoleTable, ...], metric: Metric, data: st.DataObject
@@ -94,9 +96,11 @@ def test_what_is_found_is_worth_its_gpus_and_has_the_best_limits(
     assert {
         (each.shapes, each.gpus): (*key(each, metric, question.sla), *map(float, each.workers[::-1])) for each in found
     } == worth
+    loads = {(each.rows, each.workers): each.concurrency for each in everything(given_tables, question)}
+    assert all(each.concurrency == loads[each.rows, each.workers] for each in found)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(given_tables=both, metric=st.sampled_from(METRICS), data=st.data())
 def test_each_shape_is_served_or_refused_with_a_true_reason(
     given_tables: tuple[RoleTable, ...], metric: Metric, data: st.DataObject
@@ -119,6 +123,11 @@ def test_each_shape_is_served_or_refused_with_a_true_reason(
     no_limit = Question(SATURATED, question.sla, Limits(gpu_budget=8), question.metrics, pareto=False)
     with_counts = {each.shapes for each in everything(given_tables, no_load)}
     with_rows = {each.shapes for each in everything(given_tables, no_limit)}
+    with_one_request = {
+        each.shapes
+        for each in everything(given_tables, no_load)
+        if int(given_tables[-1].held[each.rows[-1]]) * each.workers[-1] >= 105  # isl 100, half of osl 10
+    }
     counts: dict[tuple[int, ...], set[tuple[int, ...]]] = defaultdict(set)
     anything = Question(SATURATED, Sla(), question.limits, question.metrics, pareto=False)
     for each in everything(given_tables, anything):
@@ -129,6 +138,8 @@ def test_each_shape_is_served_or_refused_with_a_true_reason(
             if shapes not in with_rows
             else "gpu_budget"
             if shapes not in with_counts
+            else "kv_capacity"
+            if question.kv_load_ratio is not None and shapes not in with_one_request
             else "load_constraint"
         )
         assert (refusal.status, refusal.reason) == ("infeasible", expected), refusal.detail
@@ -139,7 +150,7 @@ def test_each_shape_is_served_or_refused_with_a_true_reason(
 PARETO = st.lists(st.sampled_from(METRICS), min_size=2, max_size=4, unique=True).map(tuple)
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(given_tables=both, chosen=PARETO, data=st.data())
 def test_the_points_hold_the_whole_front(
     given_tables: tuple[RoleTable, ...], chosen: tuple[Metric, ...], data: st.DataObject
@@ -156,7 +167,7 @@ def test_the_points_hold_the_whole_front(
     }
     points = evaluate(given_tables, question).points
     columns = metrics(points, OSL)
-    scores = [score(objective(points, columns, metric, 2.5), metric).tolist() for metric in chosen]
+    scores = [score(objective(points, columns, metric), metric).tolist() for metric in chosen]
     found = {tuple(float(f"{value:.9g}") for value in row) for row in zip(*scores, strict=True)}
     assert front <= found
     assert found <= set(values)
