@@ -33,7 +33,7 @@ REFUSED: dict[str, tuple[EvaluatedCandidate, RunSpec, str, str]] = {
             },
         ),
         "candidate.backend",
-        "there are templates of sglang, vllm",
+        "no template renders TensorRT-LLM yet; there are templates of sglang, vllm",
     ),
     "encoder": (_encoder(), spec(), "candidate.encoder", "Inline"),
     "planner": (evaluated(role("agg"), planner={"mode": "sla"}), spec(), "candidate.planner", "not rendered yet"),

@@ -58,4 +58,4 @@ def tuple_coverage(catalog: Catalog, asked: Tuple) -> TupleCoverage:
         backend=asked.backend, sku=sku.name, runtime="", engine=version, performance_data=version, pinned=False
     )
     chains = BackendChains(by_sku={sku.name: chain}, missing={})
-    return preflight(catalog, config, asked.backend, asked.topology, chains, rendered=False).coverage
+    return preflight(catalog, config, asked.backend, asked.topology, chains).coverage

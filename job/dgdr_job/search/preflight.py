@@ -8,17 +8,18 @@ from dataclasses import dataclass
 
 from dgdr_api.candidate import Shares
 from dgdr_api.events import TupleCoverage
+from dgdr_api.expressible import model_revision_problem, topology_problem
+from dgdr_api.model_ref import ModelRef
 from dgdr_api.replay_spec import ROLES_OF_TOPOLOGY
 from dgdr_api.shape import Shape
 from dgdr_api.terms import Backend, Topology
 from dgdr_api.versions import BackendChains
 
 from dgdr_job.catalog.catalog import Catalog
-from dgdr_job.catalog.errors import Unsupported
+from dgdr_job.catalog.errors import Reason, Unsupported
 from dgdr_job.catalog.provenance import SourceShares
 from dgdr_job.search.branches import Branch, RolePlan, plan_branch
 from dgdr_job.search.config import SmartSearchConfig, Workload
-from dgdr_job.search.features import backend_not_built
 from dgdr_job.timing.plausibility import Plausibility
 from dgdr_job.timing.rows import decode_rows, prefill_rows
 
@@ -48,8 +49,7 @@ def preflight(
     backend: Backend,
     topology: Topology,
     chains: BackendChains,
-    *,
-    rendered: bool = True,
+    model_ref: ModelRef | None = None,
 ) -> Preflight:
     """Judge one tuple; nothing is raised for what is merely unsupported.
 
@@ -59,12 +59,10 @@ def preflight(
         backend: engine of the tuple.
         topology: topology of the tuple.
         chains: version chain of the backend on each GPU type.
-        rendered: whether a deployment must come of it: refuses backends without templates.
+        model_ref: the model as a request names it; None: the model alone is judged.
     """
-    unbuilt = backend_not_built(backend, topology) if rendered else None
-    if unbuilt:
-        return Preflight(refused(config, backend, topology, "UnsupportedFeature", unbuilt.message), None)
     try:
+        _check_expressible(backend, topology, model_ref)
         branch = plan_branch(catalog, config, backend, topology, chains)
         probes = [probe_role(catalog, role, config.workload) for role in branch.roles]
     except Unsupported as error:
@@ -86,6 +84,24 @@ def preflight(
         shares=mean_shares([share for probe in probes for share in probe.shares]),
     )
     return Preflight(coverage, branch)
+
+
+def _check_expressible(backend: Backend, topology: Topology, model_ref: ModelRef | None) -> None:
+    """Refuse what the backend has no form for, whatever the shape.
+
+    Raises:
+        Unsupported: UnsupportedTopology, or UnsupportedFeature for a revision that cannot be named.
+    """
+    problem = topology_problem(backend, frozenset(ROLES_OF_TOPOLOGY[topology]))
+    if problem is not None:
+        raise Unsupported(Reason.UNSUPPORTED_TOPOLOGY, problem)
+    if model_ref is None:
+        return
+    problem = model_revision_problem(
+        backend, revision=model_ref.revision, local_snapshot=model_ref.is_local_snapshot
+    )
+    if problem is not None:
+        raise Unsupported(Reason.UNSUPPORTED_FEATURE, f"modelRef.revision: {problem}")
 
 
 def refused(

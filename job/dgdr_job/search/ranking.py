@@ -8,6 +8,7 @@ from itertools import groupby
 import numpy as np
 from dgdr_api.candidate import EvaluatedCandidate
 from dgdr_api.canonical import canonical_json
+from dgdr_api.versions import template_engines
 
 from dgdr_job.matching.arrays import Floats, Ints
 from dgdr_job.search import pareto
@@ -29,8 +30,10 @@ class Reserve:
 
     @property
     def best(self) -> EvaluatedCandidate:
-        """The highest score: the first by one metric, the knee of a front. There must be candidates."""
-        return max(self.candidates, key=lambda candidate: candidate.evaluation.score)
+        """The highest score, if possible of a backend that a template renders: the first by one metric, the knee of a
+        front. There must be candidates."""
+        rendered = [each for each in self.candidates if template_engines(each.candidate.backend)]
+        return max(rendered or self.candidates, key=lambda candidate: candidate.evaluation.score)
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,9 @@ class _Merged:
 def reserve(results: list[BranchResult], goal: Goal, osl: int, size: int, build: Build) -> Reserve:
     """Order what was found.
 
+    Points of a backend without any template stand where they rank, but never take the place of one that can be
+    rendered: as many of those follow. A front has scores of its own with and without them, so there they come first.
+
     Args:
         results: branches without repeated deployments.
         goal: one metric, or the front over several.
@@ -54,6 +60,19 @@ def reserve(results: list[BranchResult], goal: Goal, osl: int, size: int, build:
         build: makes a candidate; also decides ties, by canonical JSON.
     """
     results = [result for result in results if len(result.points)]
+    renderable = [result for result in results if template_engines(result.branch.backend)]
+    found = _ordered(results, goal, osl, size, build)
+    if len(renderable) in (0, len(results)):
+        return found
+    own = _ordered(renderable, goal, osl, size, build).candidates
+    if goal.pareto:
+        others = (each for each in found.candidates if not template_engines(each.candidate.backend))
+        return Reserve((*others, *own), found.pareto_front)
+    known = {each.id for each in found.candidates}
+    return Reserve((*found.candidates, *(each for each in own if each.id not in known)), 0)
+
+
+def _ordered(results: list[BranchResult], goal: Goal, osl: int, size: int, build: Build) -> Reserve:
     if not results:
         return Reserve((), 0)
     merged = _merge(results, goal)

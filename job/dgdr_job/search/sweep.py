@@ -99,7 +99,7 @@ class Sweep:
         for backend in config.search_space.backend:
             for topology in config.search_space.deployment_mode:
                 self._report(f"preflight {backend}/{topology}")
-                found.append(preflight(self._catalog, config, backend, topology, chains[backend]))
+                found.append(preflight(self._catalog, config, backend, topology, chains[backend], self._run.model_ref))
         return [each.branch for each in found if each.branch], [each.coverage for each in found]
 
     def _evaluate(self, config: SmartSearchConfig, branch: Branch) -> None:

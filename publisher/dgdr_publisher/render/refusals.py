@@ -4,7 +4,7 @@ Each check looks at one thing and either returns or raises; nothing is changed t
 """
 
 from dgdr_api.candidate import EvaluatedCandidate
-from dgdr_api.expressible import knob_problems
+from dgdr_api.expressible import knob_problems, topology_problem
 from dgdr_api.replay_spec import Role
 
 from dgdr_publisher.errors import NotRenderableError
@@ -19,6 +19,9 @@ def check_renderable(evaluated: EvaluatedCandidate) -> None:
         NotRenderableError: naming the first field and value that cannot.
     """
     candidate, spec = evaluated.candidate, evaluated.replay_spec
+    problem = topology_problem(candidate.backend, frozenset(role.kind for role in candidate.roles))
+    if problem is not None:
+        raise NotRenderableError("candidate.topology", candidate.topology, problem)
     if candidate.encoder != "Inline":
         raise NotRenderableError("candidate.encoder", candidate.encoder, "encode workers are not rendered yet: Inline")
     if candidate.planner is not None:

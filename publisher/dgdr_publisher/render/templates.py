@@ -16,6 +16,7 @@ import yaml
 from dgdr_api import fast_yaml
 from dgdr_api.canonical import canonical_json
 from dgdr_api.terms import BACKENDS, Backend
+from dgdr_api.versions import NAMES
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
@@ -72,7 +73,7 @@ def template_for(*, backend: Backend, engine_version: str, runtime_version: str)
     if not of_backend:
         having = ", ".join(sorted({template.backend for template in templates()}))
         raise NotRenderableError(
-            "candidate.backend", backend, f"no template renders it; there are templates of {having}"
+            "candidate.backend", backend, f"no template renders {NAMES[backend]} yet; there are templates of {having}"
         )
     for template in of_backend:
         if engine_version in template.engine_versions:
