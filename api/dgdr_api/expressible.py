@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from dgdr_api.shape import Shape
 from dgdr_api.terms import Backend, RoleKind
+from dgdr_api.versions import table
 
 WORKER_GPUS = (1, 2, 4, 8, 16)
 """The ladder: GPUs of one worker that are searched unless shapes are given."""
@@ -111,6 +112,16 @@ def topology_problem(backend: Backend, kinds: frozenset[RoleKind]) -> str | None
     """TensorRT-LLM has no known form of an encoder beside aggregated workers."""
     if backend == "trtllm" and {"agg", "encode"} <= kinds:
         return "trtllm: an encoder of its own needs topology disagg"
+    return None
+
+
+def pair_problem(backend: Backend, engine_version: str, prefill: Shape, decode: Shape) -> str | None:
+    """Whether workers of these shapes cannot hand KV caches over: a fact of the engine version, kept as data.
+
+    Source: ``equalTp`` of ``data/versions.yaml``.
+    """
+    if prefill.tp != decode.tp and engine_version in table().equal_tp.get(backend, ()):
+        return f"{backend} {engine_version}: prefill tp {prefill.tp} with decode tp {decode.tp}; they must be equal"
     return None
 
 

@@ -49,6 +49,7 @@ def preflight(
     backend: Backend,
     topology: Topology,
     chains: BackendChains,
+    *,
     model_ref: ModelRef | None = None,
 ) -> Preflight:
     """Judge one tuple; nothing is raised for what is merely unsupported.
@@ -97,9 +98,7 @@ def _check_expressible(backend: Backend, topology: Topology, model_ref: ModelRef
         raise Unsupported(Reason.UNSUPPORTED_TOPOLOGY, problem)
     if model_ref is None:
         return
-    problem = model_revision_problem(
-        backend, revision=model_ref.revision, local_snapshot=model_ref.is_local_snapshot
-    )
+    problem = model_revision_problem(backend, revision=model_ref.revision, local_snapshot=model_ref.is_local_snapshot)
     if problem is not None:
         raise Unsupported(Reason.UNSUPPORTED_FEATURE, f"modelRef.revision: {problem}")
 

@@ -30,8 +30,10 @@ class Reserve:
 
     @property
     def best(self) -> EvaluatedCandidate:
-        """The highest score, if possible of a backend that a template renders: the first by one metric, the knee of a
-        front. There must be candidates."""
+        """The highest score, of a backend with templates where there is one: the first by one metric, or the knee.
+
+        There must be candidates.
+        """
         rendered = [each for each in self.candidates if template_engines(each.candidate.backend)]
         return max(rendered or self.candidates, key=lambda candidate: candidate.evaluation.score)
 

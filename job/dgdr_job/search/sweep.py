@@ -3,9 +3,11 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from dgdr_api.candidate import EvaluatedCandidate
 from dgdr_api.events import Completed, EventData, RoundCompleted, TupleCoverage
+from dgdr_api.expressible import pair_problem
 from dgdr_api.run import RunSpec
 from dgdr_api.terms import Backend, Outcome
 from dgdr_api.versions import BackendChains
@@ -99,7 +101,9 @@ class Sweep:
         for backend in config.search_space.backend:
             for topology in config.search_space.deployment_mode:
                 self._report(f"preflight {backend}/{topology}")
-                found.append(preflight(self._catalog, config, backend, topology, chains[backend], self._run.model_ref))
+                found.append(
+                    preflight(self._catalog, config, backend, topology, chains[backend], model_ref=self._run.model_ref)
+                )
         return [each.branch for each in found if each.branch], [each.coverage for each in found]
 
     def _evaluate(self, config: SmartSearchConfig, branch: Branch) -> None:
@@ -129,6 +133,7 @@ class Sweep:
             pareto=config.goal.pareto,
             prices=_prices(config, branch),
             kv_load_ratio=ratio,
+            pair_problem=partial(pair_problem, branch.backend, branch.roles[-1].chain.engine),
         )
         if branch.topology == "agg":
             found = static.evaluate_agg(tables[0], question)

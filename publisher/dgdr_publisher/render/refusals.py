@@ -3,8 +3,10 @@
 Each check looks at one thing and either returns or raises; nothing is changed to make a candidate fit.
 """
 
+from collections.abc import Sequence
+
 from dgdr_api.candidate import EvaluatedCandidate
-from dgdr_api.expressible import knob_problems, topology_problem
+from dgdr_api.expressible import knob_problems, pair_problem, topology_problem
 from dgdr_api.replay_spec import Role
 
 from dgdr_publisher.errors import NotRenderableError
@@ -36,6 +38,17 @@ def check_renderable(evaluated: EvaluatedCandidate) -> None:
         )
     for role in candidate.roles:
         _check_role(role)
+    _check_pair(candidate.roles)
+
+
+def _check_pair(roles: Sequence[Role]) -> None:
+    shapes = {role.kind: role.shape for role in roles}
+    if not {"prefill", "decode"} <= shapes.keys():
+        return
+    last = roles[-1]
+    problem = pair_problem(last.backend, last.engine_version, shapes["prefill"], shapes["decode"])
+    if problem is not None:
+        raise NotRenderableError("candidate.roles.decode.shape.tp", shapes["decode"].tp, problem)
 
 
 def _check_role(role: Role) -> None:
