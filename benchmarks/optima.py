@@ -6,16 +6,17 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from dgdr_job.catalog.catalog import Catalog
 
+from benchmarks.as_rendered import shape_of, timed
 from benchmarks.peer import peer_rows
 from benchmarks.works import Work
 
-RATE_DIGITS = 0.0005
-"""The peer's rates are rounded to three digits: what they imply is uncertain by so much."""
 RULES = """\
 Our rules: GPUs that the deployment uses, any worker counts within one hard budget, inclusive bounds, osl tokens of
-each request, and latencies that obey Little's law. The peer's rules: all GPUs of the cluster, strict bounds, a budget
-for each pool of encode workers, and osl - 1 tokens of an aggregated request.
+each request, latencies that obey Little's law, and the times of the kernels that the manifests start. The peer's
+rules: all GPUs of the cluster, strict bounds, a budget for each pool of encode workers, and osl - 1 tokens of an
+aggregated request.
 """
 HEADER = "| topology | rules | peer's best | ours |\n| --- | --- | --- | --- |\n"
 
@@ -45,7 +46,7 @@ def whole_cluster(work: Work, folder: Path) -> Path:
     return path
 
 
-def optima(work: Work, save: Path, per_gpu: Path, cluster: Path) -> str:
+def optima(work: Work, save: Path, per_gpu: Path, cluster: Path, catalog: Catalog) -> str:
     """The table of one request.
 
     Args:
@@ -53,12 +54,13 @@ def optima(work: Work, save: Path, per_gpu: Path, cluster: Path) -> str:
         save: the peer's results.
         per_gpu: our results per used GPU.
         cluster: our results of `whole_cluster`.
+        catalog: what our engine times with.
     """
     text = HEADER
     for topology in ("disagg", "agg"):
         row = peer_rows(save, topology)[0]
         mine, all_gpus = ours(per_gpu, topology), ours_by_their_rules(work, cluster, topology)
-        text += f"| {topology} | ours | {theirs_by_our_rules(work, row, topology).text} | {shown(mine)} |\n"
+        text += f"| {topology} | ours | {theirs_by_our_rules(work, row, topology, catalog).text} | {shown(mine)} |\n"
         text += f"| {topology} | the peer's | {theirs(row, topology).text} | {shown(all_gpus)} |\n"
     return text
 
@@ -105,22 +107,20 @@ def theirs(row: Mapping[str, str], topology: str) -> Best:
     return Best(float(row["tokens/s/gpu_cluster"]), summary(row, topology))
 
 
-def theirs_by_our_rules(work: Work, row: Mapping[str, str], topology: str) -> Best:
-    """The peer's best by our formulas and bounds."""
-    rate, ttft, tpot = float(row["seq/s"]), float(row["ttft"]), float(row["tpot"])
-    waiting = 0.0
-    if topology == "agg":
-        served = 1000 * float(row["concurrency"]) / (rate + RATE_DIGITS)
-        waiting = max(0.0, served - (ttft + tpot * (work.osl - 1)))
-    gpus = used_gpus(row, topology)
-    misses = "; ".join(
+def theirs_by_our_rules(work: Work, row: Mapping[str, str], topology: str, catalog: Catalog) -> Best:
+    """The peer's best by our times, formulas and bounds."""
+    served, gpus = timed(work, row, topology, catalog), used_gpus(row, topology)
+    misses = [
         f"{name} {value:.0f} ms > {bound:g} ms"
-        for name, value, bound in (("TTFT", ttft + waiting, work.ttft_ms), ("TPOT", tpot, work.tpot_ms))
+        for name, value, bound in (
+            ("TTFT", served.ttft_ms, work.ttft_ms),
+            ("TPOT", served.tpot_ms, work.tpot_ms),
+        )
         if value > bound
-    )
+    ]
     if gpus > work.gpus:
-        misses = f"{gpus} GPUs > {work.gpus}"
-    return Best(rate * work.osl / gpus, summary(row, topology), misses)
+        misses.append(f"{gpus} GPUs > {work.gpus}")
+    return Best(served.requests_per_s * work.osl / gpus, summary(row, topology), "; ".join(misses))
 
 
 def used_gpus(row: Mapping[str, str], topology: str) -> int:
@@ -134,31 +134,13 @@ def summary(row: Mapping[str, str], topology: str) -> str:
 
 
 def pools(row: Mapping[str, str], topology: str) -> list[tuple[str, int, int, str]]:
-    """Kind, workers, GPUs of a worker, and shape of each pool of a row of the peer."""
+    """Kind, workers, GPUs of a worker, and shape with batch, of each pool of a row of the peer."""
+    marks = {"agg": ""} if topology == "agg" else {"prefill": "(p)", "decode": "(d)"}
     found = []
-    kinds = (
-        (("agg", "(a)" if row.get("(a)workers") else ""),)
-        if topology == "agg"
-        else (
-            ("prefill", "(p)"),
-            ("decode", "(d)"),
-        )
-    )
-    for kind, mark in (*kinds, ("encode", "(e)")):
-        workers = int(float(row.get(f"{mark}workers") or (0 if kind == "encode" else 1)))
+    for kind, mark in {**marks, "encode": "(e)"}.items():
+        counted = row.get("(a)workers" if kind == "agg" else f"{mark}workers")
+        workers = int(float(counted or (0 if kind == "encode" else 1)))
         if workers:
-            plain = mark if f"{mark}tp" in row else ""
-            found.append((kind, workers, *_shape(row, plain)))
+            shape = shape_of(row, mark)
+            found.append((kind, workers, shape.gpus, f"{shape.label} b{int(float(row[f'{mark}bs']))}"))
     return found
-
-
-def _shape(row: Mapping[str, str], mark: str) -> tuple[int, str]:
-    """GPUs and label of one worker."""
-
-    def size(name: str) -> int:
-        return int(float(row.get(f"{mark}{name}") or 1))
-
-    tp, pp, dp, cp = size("tp"), max(size("pp"), 1), size("dp"), size("cp")
-    sizes = {"tp": tp, "pp": pp, "dp": dp, "cp": cp, "moetp": size("moe_tp"), "ep": size("moe_ep")}
-    label = "-".join(f"{name}{value}" for name, value in sizes.items() if value > 1) or "tp1"
-    return tp * pp * dp * cp, f"{label} b{size('bs')}"

@@ -15,6 +15,9 @@ import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from dgdr_job.catalog.cache import DiskCache
+from dgdr_job.catalog.catalog import Catalog
+
 from benchmarks.optima import RULES, feasible, optima, whole_cluster
 from benchmarks.peer import NAME, peer_arguments, peer_command
 from benchmarks.process import Run, Runs, measure
@@ -89,7 +92,8 @@ def measured_work(work: Work, folder: Path, runs: int, peer_runs: int) -> dict[s
         found[name] = asdict(Figure.of(Runs(tuple(some)))) if some else None
     if peer and cold:
         search(whole_cluster(work, folder), folder, "cluster", cache=folder / "cache-0")
-        found["optima"] = optima(work, folder / "peer-0", folder / "out-0", folder / "out-cluster")
+        catalog = Catalog(DiskCache(folder / "cache-0"))
+        found["optima"] = optima(work, folder / "peer-0", folder / "out-0", folder / "out-cluster", catalog)
     return found
 
 
