@@ -173,7 +173,7 @@ def _in_order(conditions: Iterable[Condition]) -> tuple[Condition, ...]:
 
 def _supported(coverage: Sequence[TupleCoverage]) -> tuple[Reason, str]:
     lacking = [one for one in coverage if not one.supported]
-    text = "; ".join(f"{one.backend}/{one.topology} {one.reason}: {one.message}" for one in lacking)
+    text = "; ".join(f"{one.name} {one.reason}: {one.message}" for one in lacking)
     if not lacking:
         return reasons.ALL_TUPLES, f"{len(coverage)} of {len(coverage)} backends and topologies"
     if len(lacking) < len(coverage):

@@ -4,13 +4,14 @@ Source: engine.md section 2. A shape whose own data is missing is passed over; o
 shape is unsupported, with the reason of its smallest shape.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dgdr_api.candidate import Shares
 from dgdr_api.events import TupleCoverage
-from dgdr_api.replay_spec import ROLES_OF_TOPOLOGY
+from dgdr_api.replay_spec import role_kinds
 from dgdr_api.shape import Shape
-from dgdr_api.terms import Backend, Topology
+from dgdr_api.terms import Backend, EncoderPlacement, Topology
 from dgdr_api.versions import BackendChains
 
 from dgdr_job.catalog.catalog import Catalog
@@ -19,7 +20,9 @@ from dgdr_job.catalog.provenance import SourceShares
 from dgdr_job.search.branches import Branch, RolePlan, plan_branch
 from dgdr_job.search.config import SmartSearchConfig, Workload
 from dgdr_job.search.features import backend_not_built
-from dgdr_job.timing.plausibility import Plausibility
+from dgdr_job.search.inline_encoder import InlineEncoder
+from dgdr_job.timing.encoder import encode_worker_rows
+from dgdr_job.timing.plausibility import EncoderPlausibility, Plausibility
 from dgdr_job.timing.rows import decode_rows, prefill_rows
 
 
@@ -33,13 +36,14 @@ class Preflight:
 
 @dataclass(frozen=True)
 class Probe:
-    """One real estimate of a role: one prefill pass and one decode step on one shape."""
+    """One real estimate of a role on one shape: a prefill pass and a decode step, and a pass of its encoder."""
 
     shape: Shape
-    prefill_ms: float
-    decode_total_ms: float
     shares: tuple[SourceShares, ...]
-    plausibility: Plausibility
+    plausibility: Plausibility | None = None
+    """Judgement of a decode step."""
+    encoder: EncoderPlausibility | None = None
+    """Judgement of a pass of the vision encoder, where the role has one."""
 
 
 def preflight(
@@ -49,6 +53,7 @@ def preflight(
     topology: Topology,
     chains: BackendChains,
     *,
+    encoder: EncoderPlacement = "Inline",
     rendered: bool = True,
 ) -> Preflight:
     """Judge one tuple; nothing is raised for what is merely unsupported.
@@ -59,25 +64,27 @@ def preflight(
         backend: engine of the tuple.
         topology: topology of the tuple.
         chains: version chain of the backend on each GPU type.
+        encoder: where images are encoded.
         rendered: whether a deployment must come of it: refuses backends without templates.
     """
     unbuilt = backend_not_built(backend, topology) if rendered else None
     if unbuilt:
-        return Preflight(refused(config, backend, topology, "UnsupportedFeature", unbuilt.message), None)
+        why = refused(config, backend, topology, "UnsupportedFeature", unbuilt.message, encoder=encoder)
+        return Preflight(why, None)
     try:
-        branch = plan_branch(catalog, config, backend, topology, chains)
-        probes = [probe_role(catalog, role, config.workload) for role in branch.roles]
+        branch = plan_branch(catalog, config, backend, topology, chains, encoder=encoder)
+        probes = [
+            probe_encode(catalog, role) if role.kind == "encode" else probe_role(catalog, role, config.workload)
+            for role in branch.roles
+        ]
     except Unsupported as error:
-        return Preflight(refused(config, backend, topology, error.reason.value, error.message), None)
-    notes = [
-        f"implausible data: {role.kind} decode step {probe.plausibility.decode_step_ms:.1f} ms, "
-        f"roofline {probe.plausibility.roofline_ms:.1f} ms"
-        for role, probe in zip(branch.roles, probes, strict=True)
-        if probe.plausibility.is_implausible
-    ]
+        why = refused(config, backend, topology, error.reason.value, error.message, encoder=encoder)
+        return Preflight(why, None)
+    notes = [note for role, probe in zip(branch.roles, probes, strict=True) for note in _implausible(role, probe)]
     coverage = TupleCoverage(
         backend=backend,
         topology=topology,
+        encoder=encoder,
         skus={role.kind: role.identity.sku for role in branch.roles},
         supported=True,
         reason="Supported",
@@ -88,14 +95,31 @@ def preflight(
     return Preflight(coverage, branch)
 
 
+def _implausible(role: RolePlan, probe: Probe) -> Iterator[str]:
+    step, encoder = probe.plausibility, probe.encoder
+    if step is not None and step.is_implausible:
+        times = f"{step.decode_step_ms:.1f} ms, roofline {step.roofline_ms:.1f} ms"
+        yield f"implausible data: {role.kind} decode step {times}"
+    if encoder is not None and encoder.is_implausible:
+        times = f"{encoder.pass_ms:.1f} ms, roofline {encoder.roofline_ms:.1f} ms"
+        yield f"implausible data: {role.kind} encoder pass {times}"
+
+
 def refused(
-    config: SmartSearchConfig, backend: Backend, topology: Topology, reason: str, message: str
+    config: SmartSearchConfig,
+    backend: Backend,
+    topology: Topology,
+    reason: str,
+    message: str,
+    *,
+    encoder: EncoderPlacement = "Inline",
 ) -> TupleCoverage:
     """The coverage of a tuple that is not supported."""
     return TupleCoverage(
         backend=backend,
         topology=topology,
-        skus={kind: config.search_space.sku_of(kind) for kind in ROLES_OF_TOPOLOGY[topology]},
+        encoder=encoder,
+        skus={kind: config.search_space.sku_of(kind) for kind in role_kinds(topology, encoder)},
         supported=False,
         reason=reason,
         message=message[:1024],
@@ -112,22 +136,38 @@ def probe_role(catalog: Catalog, role: RolePlan, workload: Workload) -> Probe:
     first: Unsupported | None = None
     for shape in role.gated.kept:
         try:
-            prefill = prefill_rows(catalog, role.identity, shape, isl=workload.isl, batches=(1,))
+            prefill = prefill_rows(catalog, role.identity, shape, isl=workload.prompt_tokens, batches=(1,))
             decode = decode_rows(
-                catalog, role.identity, shape, isl=workload.isl, osl=max(workload.osl, 2), batches=(1,)
+                catalog, role.identity, shape, isl=workload.prompt_tokens, osl=max(workload.osl, 2), batches=(1,)
             )
+            encoder = InlineEncoder(catalog, role.identity, shape, role.images, (1,))
         except Unsupported as error:
             first = first or error
         else:
-            return Probe(
-                shape,
-                float(prefill.latency_ms[0]),
-                float(decode.decode_total_ms[0]),
-                (prefill.shares, decode.shares),
-                decode.plausibility,
-            )
+            return Probe(shape, (prefill.shares, decode.shares), decode.plausibility, encoder.plausibility)
     if first is None:
         raise ValueError(f"{role.kind} has no shape to probe")
+    raise first
+
+
+def probe_encode(catalog: Catalog, role: RolePlan) -> Probe:
+    """Estimate the images of one request on the first shape of an encode worker that has data.
+
+    Raises:
+        Unsupported: no shape has; the reason is that of the smallest.
+    """
+    first: Unsupported | None = None
+    for shape in role.gated.kept:
+        if role.images is None:
+            break
+        try:
+            found = encode_worker_rows(catalog, role.identity, shape.tp, images=role.images, batches=(1,)).passes
+        except Unsupported as error:
+            first = first or error
+        else:
+            return Probe(shape, (found.shares,), encoder=found.plausibility)
+    if first is None:
+        raise ValueError("encode workers have no shape to probe")
     raise first
 
 

@@ -202,6 +202,8 @@ def _points(
         decode_row=rows[1][found.pair],
         prefill_workers=found.prefill_workers,
         decode_workers=found.decode_workers,
+        encode_row=np.full(len(found), -1),
+        encode_workers=np.zeros(len(found), dtype=np.int64),
         gpus=found.gpus,
         cost=_cost(question.prices, found.gpus, of_prefill),
         rate=found.rate,

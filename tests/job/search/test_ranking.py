@@ -30,6 +30,8 @@ def result(deployments: list[Deployment], names: tuple[Metric, ...]) -> BranchRe
         decode_row=np.arange(count),
         prefill_workers=np.zeros(count, dtype=np.int64),
         decode_workers=np.ones(count, dtype=np.int64),
+        encode_row=np.full(count, -1),
+        encode_workers=np.zeros(count, dtype=np.int64),
         gpus=np.array(columns[0], dtype=np.int64),
         cost=np.array(columns[0]) * 2.0,
         rate=np.array(columns[1]),
