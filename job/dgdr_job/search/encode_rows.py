@@ -11,7 +11,6 @@ from dgdr_api.shape import Shape
 
 from dgdr_job.catalog.catalog import Catalog
 from dgdr_job.catalog.kv import FRACTION_KIND, KvEstimate
-from dgdr_job.matching.arrays import Floats
 from dgdr_job.search.config import RateMatching, Workload
 from dgdr_job.search.role_rows import NoRow, RoleInput, Rows, ShapeData
 from dgdr_job.timing.encoder import EncodeWorkerRows, encode_worker_rows
@@ -35,7 +34,7 @@ def encode(
         problems = encoder_problems(role.identity.backend, tp=shape.tp, batch_size=listed[0])
         raise NoRow("backend_topology", f"{shape.label}: {'; '.join(problems)}")
     found = encode_worker_rows(catalog, role.identity, shape.tp, images=role.images, batches=batches)
-    kept = worthwhile(batches, found, found.passes.latency_ms)
+    kept = worthwhile(batches, found)
     if not kept:
         raise NoRow("resource_limit", _no_room(shape, batches[0], found))
     latency = role.encode.latency_correction * found.passes.latency_ms[kept]
@@ -60,20 +59,19 @@ def expressible_batches(role: RoleInput, tp: int) -> tuple[int, ...]:
     )
 
 
-def worthwhile(batches: tuple[int, ...], worker: EncodeWorkerRows, latency_ms: Floats) -> list[int]:
+def worthwhile(batches: tuple[int, ...], worker: EncodeWorkerRows) -> list[int]:
     """Positions of the batches that fit into memory and whose rate beats all before them.
 
     Args:
         batches: ascending.
-        worker: memory at each.
-        latency_ms: time of a pass at each.
+        worker: memory and latency at each.
     """
     kept: list[int] = []
     best = 0.0
     for index, batch in enumerate(batches):
         if _taken_gib(worker, index) >= worker.capacity_gib:
             break
-        rate = batch / float(latency_ms[index])
+        rate = batch / float(worker.passes.latency_ms[index])
         if rate > best:
             best = rate
             kept.append(index)

@@ -4,7 +4,7 @@ Each check looks at one thing and either returns or raises; nothing is changed t
 """
 
 from dgdr_api.candidate import EvaluatedCandidate
-from dgdr_api.expressible import knob_problems
+from dgdr_api.expressible import encoder_problems, knob_problems
 from dgdr_api.replay_spec import Role
 
 from dgdr_publisher.errors import NotRenderableError
@@ -19,6 +19,8 @@ def check_renderable(evaluated: EvaluatedCandidate) -> None:
         NotRenderableError: naming the first field and value that cannot.
     """
     candidate, spec = evaluated.candidate, evaluated.replay_spec
+    for role in candidate.roles:
+        _check_encode_batch(role)
     if candidate.encoder != "Inline":
         raise NotRenderableError("candidate.encoder", candidate.encoder, "encode workers are not rendered yet: Inline")
     if candidate.planner is not None:
@@ -27,12 +29,27 @@ def check_renderable(evaluated: EvaluatedCandidate) -> None:
         raise NotRenderableError("candidate.router.mode", candidate.router.mode, "only roundRobin is rendered yet")
     if spec.workload.trace is not None:
         raise NotRenderableError("replaySpec.workload.trace", spec.workload.trace.path, "traces are not supported yet")
+    images = None if spec.workload.static is None else spec.workload.static.images
+    if images is not None:
+        shown = f"{images.count} of {images.height} x {images.width}"
+        raise NotRenderableError(
+            "replaySpec.workload.static.images", shown, "options of multimodal workers are not rendered yet: none"
+        )
     if spec.host_overhead_ms:
         raise NotRenderableError(
             "replaySpec.hostOverheadMs", spec.host_overhead_ms, "an overhead that no deployment setting causes: 0"
         )
     for role in candidate.roles:
         _check_role(role)
+
+
+def _check_encode_batch(role: Role) -> None:
+    """A batch of an encode worker needs a flag that says so."""
+    if role.kind != "encode":
+        return
+    problems = encoder_problems(role.backend, tp=role.shape.tp, batch_size=role.engine.max_num_seqs)
+    if problems:
+        raise NotRenderableError("candidate.roles.encode.engine.maxNumSeqs", role.engine.max_num_seqs, problems[0])
 
 
 def _check_role(role: Role) -> None:
