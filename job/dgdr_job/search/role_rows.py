@@ -2,6 +2,9 @@
 
 Source of rates and corrections: engine.md section 6. A row is a deployment: its batch becomes the limit of running
 sequences, its token budget that of a pass, so both are gated by the KV cache at the row's own budget (section 4).
+
+With pipeline stages a pass has one batch in each stage: a row is timed by the batch of a pass, and its deployment runs
+as many of them at once as there are stages.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -90,14 +93,15 @@ def prefill(
     )
     for batch in constants.prefill_batches:
         budget = role.knobs.batched_tokens_for(batch * workload.isl)
-        if budget is None or batch > role.knobs.max_num_seqs[-1]:
+        running = batch * shape.pp
+        if budget is None or running > role.knobs.max_num_seqs[-1]:
             continue
-        problems = _inexpressible(role, shape, batch, budget)
+        problems = _inexpressible(role, shape, running, budget)
         if problems:
             reason, detail = "backend_topology", problems[0]
             continue
         estimate = catalog.kv(role.identity, shape, budget, role.knobs.memory_fraction[0])
-        if has_room(estimate.tokens_per_rank, role.max_sequence_tokens) and batch * workload.isl <= (
+        if has_room(estimate.tokens_per_rank, role.max_sequence_tokens) and running * workload.isl <= (
             estimate.tokens_per_rank
         ):
             kept.append((batch, budget, estimate))
@@ -111,7 +115,7 @@ def prefill(
         rows.batch, rows.latency_ms, ranks=shape.attention_dp * shape.pp, corrections=constants.corrections
     )
     return ShapeData(shape, rows.shares, rows.plausibility), Rows(
-        batch=rows.batch,
+        batch=rows.batch * shape.pp,
         batched_tokens=np.array([budget for _, budget, _ in kept], dtype=np.int64),
         rate=rates.requests_per_s * constants.prefill_rate,
         ttft_ms=rates.ttft_ms,
@@ -131,12 +135,12 @@ def decode(
     """
     budget = role.knobs.max_num_batched_tokens[0]
     estimate = catalog.kv(role.identity, shape, budget, role.knobs.memory_fraction[0])
-    held = _batches(budget, estimate, role, workload)
+    held = _batches(budget, estimate, role, workload, stages=shape.pp)
     if not held:
         raise NoRow("kv_capacity", _no_room(shape, budget, estimate, role, workload))
-    batches = [batch for batch in held if not _inexpressible(role, shape, batch, budget)]
+    batches = [batch for batch in held if not _inexpressible(role, shape, batch * shape.pp, budget)]
     if not batches:
-        raise NoRow("backend_topology", _inexpressible(role, shape, held[0], budget)[0])
+        raise NoRow("backend_topology", _inexpressible(role, shape, held[0] * shape.pp, budget)[0])
     rows = decode_rows(catalog, role.identity, shape, isl=workload.isl, osl=workload.osl, batches=batches)
     rates = correct_decode(
         rows.batch,
@@ -146,7 +150,7 @@ def decode(
         corrections=constants.corrections,
     )
     return ShapeData(shape, rows.shares, rows.plausibility), Rows(
-        batch=rows.batch,
+        batch=rows.batch * shape.pp,
         batched_tokens=np.full(len(batches), budget, dtype=np.int64),
         rate=rates.requests_per_s * constants.decode_rate,
         ttft_ms=np.zeros(len(batches)),
@@ -174,7 +178,7 @@ def aggregated(
         (each.batch, each.budget): each
         for each in passes
         if is_steady(workload.isl, each.batch, each.ctx_tokens)
-        and not _inexpressible(role, shape, each.batch, each.budget)
+        and not _inexpressible(role, shape, each.batch * shape.pp, each.budget)
     }
     if not steady:
         raise NoRow(
@@ -191,7 +195,7 @@ def aggregated(
     slots = rows.batch[at] * shape.attention_dp * shape.pp
     rate = within_slots(rows.requests_per_s[at], slots, ttft + tpot * (workload.osl - 1))
     return ShapeData(shape, rows.shares, rows.plausibility), Rows(
-        batch=rows.batch[at],
+        batch=rows.batch[at] * shape.pp,
         batched_tokens=np.array([each.budget for each in kept], dtype=np.int64),
         rate=rate,
         ttft_ms=ttft + agg_waiting_ms(slots, rate, ttft, tpot, osl=workload.osl),
@@ -215,13 +219,13 @@ def _passes(catalog: Catalog, role: RoleInput, shape: Shape, workload: Workload)
     backend = role.identity.backend
     for budget in role.knobs.max_num_batched_tokens:
         estimate = catalog.kv(role.identity, shape, budget, role.knobs.memory_fraction[0])
-        for batch in _batches(budget, estimate, role, workload):
+        for batch in _batches(budget, estimate, role, workload, stages=shape.pp):
             yield _Pass(batch, budget - decode_tokens_in_budget(backend, batch), budget, estimate)
     for ctx_tokens in role.knobs.ctx_tokens:
         decoding = decode_tokens_in_budget(backend, BATCH_GRID[-1])
         widest = least_token_budget(backend, ctx_tokens + decoding, role.knobs.block_size[0])
         estimate = catalog.kv(role.identity, shape, widest, role.knobs.memory_fraction[0])
-        for batch in _batches(widest, estimate, role, workload):
+        for batch in _batches(widest, estimate, role, workload, stages=shape.pp):
             decoding = decode_tokens_in_budget(backend, batch)
             budget = least_token_budget(backend, ctx_tokens + decoding, role.knobs.block_size[0])
             yield _Pass(batch, budget - decoding, budget, estimate)
@@ -240,16 +244,17 @@ def within_slots(rate: Floats, slots: Ints, e2e_ms: Floats) -> Floats:
 ROWS_OF: Mapping[RoleKind, RowsOf] = {"prefill": prefill, "decode": decode, "agg": aggregated}
 
 
-def _batches(budget: int, estimate: KvEstimate, role: RoleInput, workload: Workload) -> list[int]:
+def _batches(budget: int, estimate: KvEstimate, role: RoleInput, workload: Workload, *, stages: int) -> list[int]:
     """Batches of the grid that the KV cache holds at their full length, the listed sequences and the budget allow.
 
-    An engine refuses a token budget below its number of sequences.
+    As many of them run at once as there are pipeline stages. An engine refuses a token budget below its number of
+    sequences.
     """
     if not has_room(estimate.tokens_per_rank, role.max_sequence_tokens):
         return []
     held = max_batch(estimate.tokens_per_rank, workload.isl + workload.osl)
     most = min(held, role.knobs.max_num_seqs[-1], budget)
-    return [batch for batch in BATCH_GRID if batch <= most]
+    return [batch for batch in BATCH_GRID if batch * stages <= most]
 
 
 def _inexpressible(role: RoleInput, shape: Shape, batch: int, budget: int) -> list[str]:

@@ -8,6 +8,7 @@ from dgdr_api.run import RunSpec
 from dgdr_job.catalog.catalog import Catalog
 from dgdr_job.catalog.errors import Unsupported
 from dgdr_job.search.branches import Branch, branch_name, plan_branch
+from dgdr_job.search.explicit import check_parallel_configs
 from dgdr_job.search.mapper import search_config
 from dgdr_job.search.resolved import rounds_of, version_chains
 
@@ -29,6 +30,7 @@ def space_report(catalog: Catalog, run: RunSpec, *, kv_gated: bool) -> dict[str,
     """
     chains = version_chains(run)
     config = search_config(run, {backend: each.performance_data for backend, each in chains.items()})
+    check_parallel_configs(catalog, config, chains)
     branches = []
     for backend in config.search_space.backend:
         for topology in config.search_space.deployment_mode:

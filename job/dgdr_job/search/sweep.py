@@ -19,6 +19,7 @@ from dgdr_job.search.adapters import refused_tables, router_problem
 from dgdr_job.search.branches import Branch
 from dgdr_job.search.candidates import BranchResult, evaluated_candidate
 from dgdr_job.search.config import SmartSearchConfig
+from dgdr_job.search.explicit import check_parallel_configs
 from dgdr_job.search.features import not_built
 from dgdr_job.search.mapper import search_config
 from dgdr_job.search.points import metrics, objective
@@ -80,6 +81,7 @@ class Sweep:
             self._complete("Unsupported", message)
             return
         config = search_config(self._run, {backend: each.performance_data for backend, each in chains.items()})
+        check_parallel_configs(self._catalog, config, chains)
         if config.sweep.max_seconds is not None:
             self._stop_at = started + config.sweep.max_seconds
         branches, coverage = self._preflight(config, chains)

@@ -6,7 +6,7 @@ Each check looks at one thing and either returns or raises; nothing is changed t
 from collections.abc import Sequence
 
 from dgdr_api.candidate import EvaluatedCandidate
-from dgdr_api.expressible import knob_problems, pair_problem, topology_problem
+from dgdr_api.expressible import knob_problems, pair_problem, topology_problem, unrendered_shape
 from dgdr_api.replay_spec import Role
 
 from dgdr_publisher.errors import NotRenderableError
@@ -55,8 +55,9 @@ def _check_role(role: Role) -> None:
     where, shape, engine = f"candidate.roles.{role.kind}", role.shape, role.engine
     if role.nextn:
         raise NotRenderableError(f"{where}.nextn", role.nextn, "multi-token prediction is not rendered yet: 0")
-    if shape.cp > 1:
-        raise NotRenderableError(f"{where}.shape.cp", shape.cp, "context parallelism is not rendered yet: 1")
+    problem = unrendered_shape(shape)
+    if problem is not None:
+        raise NotRenderableError(f"{where}.shape.cp", shape.cp, problem)
     if role.quantization.kv not in KV_FORMATS:
         known = ", ".join(sorted(KV_FORMATS))
         raise NotRenderableError(f"{where}.quantization.kv", role.quantization.kv, f"KV formats with a flag: {known}")

@@ -48,6 +48,7 @@ class Named:
 
     def __init__(self, name: str, score: float, backend: Backend) -> None:
         self.name, self.score, self.id, self.backend = name, score, name, backend
+        self.roles = ()
         self.candidate = self
         self.evaluation = self
 
