@@ -71,7 +71,12 @@ def _problem(
         found[role] = problem
     if len(set(found.values())) == 1:
         return next(iter(found.values()))
-    return "; ".join(f"{kind} on {backend}: {text}" for (backend, kind), text in found.items()) or None
+    return (
+        "; ".join(
+            f"{kind} on {backend}: {text.removeprefix(f'{backend}: ')}" for (backend, kind), text in found.items()
+        )
+        or None
+    )
 
 
 def _forms(

@@ -52,7 +52,8 @@ def reserve(results: list[BranchResult], goal: Goal, osl: int, size: int, build:
     """Order what was found.
 
     Points that no template renders, of whatever version, stand where they rank, but never take the place of one that
-    can be rendered: as many of those follow. A front has scores of its own with and without them, so there they come first.
+    can be rendered: as many of those follow. A front has scores of its own with and without them, so there they come
+    first.
 
     Args:
         results: branches without repeated deployments.
