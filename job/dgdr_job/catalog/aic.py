@@ -127,6 +127,7 @@ def read_model(model: str) -> ModelFacts:
             quantization_block=_FP8_BLOCK if algorithm == "fp8_block" else None,
             nextn_predict_layers=int(text.get("num_nextn_predict_layers") or 0),
             config_sha256=digest,
+            needs_remote_code=is_local(model) and bool(raw.get("auto_map")),
         )
 
 

@@ -26,7 +26,7 @@ from dgdr_job.search.branches import Branch, RolePlan
 from dgdr_job.search.config import SmartSearchConfig
 from dgdr_job.search.mapper import generated_load
 from dgdr_job.search.points import Points
-from dgdr_job.search.preflight import mean_shares
+from dgdr_job.search.preflight import mean_shares, quantization_note
 from dgdr_job.search.refused import RefusedRow
 from dgdr_job.search.role_table import RoleTable
 
@@ -225,14 +225,14 @@ def _evaluation(
     weight = {"prefill": float(result.points.ttft_ms[point]), "decode": decode_ms, "agg": 1.0}
     data = [(plan, table.shapes[table.shape[row]]) for plan, table, row, _ in roles]
     flags = [f"implausible: {plan.kind} decode step" for plan, known in data if known.plausibility.is_implausible]
-    flags += [
-        f"not modelled: interconnect between the nodes of a {plan.kind} worker"
+    spanning = [
+        f"{plan.kind} {known.shape.label} on nodes of {per_node} GPUs"
         for plan, known in data
-        if known.shape.gpus > config.search_space.gpus_per_node_of(plan.kind)
+        if known.shape.gpus > (per_node := config.search_space.gpus_per_node_of(plan.kind))
     ]
     for identity in dict.fromkeys(plan.identity for plan in result.branch.roles):
         formats = catalog.quantization(identity)
-        flags += [f"quantization: {field} declared {told}" for field, told in formats.inferred]
+        flags += [quantization_note(formats, field, declared) for field, declared in formats.inferred]
     return Evaluation(
         score=score,
         used_gpus=int(result.points.gpus[point]),
@@ -244,4 +244,5 @@ def _evaluation(
         },
         provenance=mean_shares([known.shares for _, known in data], [weight[plan.kind] for plan, _ in data]),
         flags=tuple(dict.fromkeys(flags)),
+        not_modelled={"multinode_interconnect": ", ".join(spanning)} if spanning else {},
     )

@@ -18,6 +18,7 @@ from dgdr_api.versions import BackendChains
 from dgdr_job.catalog.catalog import Catalog
 from dgdr_job.catalog.errors import Reason, Unsupported
 from dgdr_job.catalog.provenance import SourceShares
+from dgdr_job.catalog.quantization import Quantization
 from dgdr_job.search.branches import Branch, RolePlan, plan_branch
 from dgdr_job.search.config import SmartSearchConfig, Workload
 from dgdr_job.timing.plausibility import Plausibility
@@ -65,24 +66,38 @@ def preflight(
     try:
         _check_expressible(backend, topology, model_ref)
         branch = plan_branch(catalog, config, backend, topology, chains)
-        probes = [probe_role(catalog, role, config.workload) for role in branch.roles]
+        _check_code(branch, config.search_space.model_name, model_ref)
+        probes = [probe_role(catalog, role, config.workload, _room(branch, role)) for role in branch.roles]
     except Unsupported as error:
-        return Preflight(refused(config, backend, topology, error.reason.value, error.message), None)
-    notes = [
+        # A time that is no number is no data: the conditions of a run know no more.
+        reason = Reason.MISSING_OPERATOR_DATA if error.reason is Reason.INVALID_DATA else error.reason
+        return Preflight(refused(config, backend, topology, reason.value, error.message), None)
+    flags = [
         f"implausible data: {role.kind} decode step {probe.plausibility.decode_step_ms:.1f} ms, "
         f"roofline {probe.plausibility.roofline_ms:.1f} ms"
         for role, probe in zip(branch.roles, probes, strict=True)
         if probe.plausibility.is_implausible
     ]
+    if branch.model.needs_remote_code:
+        flags.append("remote code: config.json names code of its own (auto_map), which a request must trust")
+    for identity in dict.fromkeys(role.identity for role in branch.roles):
+        formats = catalog.quantization(identity)
+        flags += [quantization_note(formats, field, declared) for field, declared in formats.inferred]
+    spans = any(
+        probe.shape.gpus > config.search_space.gpus_per_node_of(role.kind)
+        for role, probe in zip(branch.roles, probes, strict=True)
+    )
     coverage = TupleCoverage(
         backend=backend,
         topology=topology,
         skus={role.kind: role.identity.sku for role in branch.roles},
         supported=True,
         reason="Supported",
-        message="; ".join(notes),
+        message="; ".join(dict.fromkeys(flags)),
         data_version=chains.performance_data,
         shares=mean_shares([share for probe in probes for share in probe.shares]),
+        not_modelled=("multinode_interconnect",) if spans else (),
+        flags=tuple(dict.fromkeys(flags)),
     )
     return Preflight(coverage, branch)
 
@@ -118,14 +133,32 @@ def refused(
     )
 
 
-def probe_role(catalog: Catalog, role: RolePlan, workload: Workload) -> Probe:
-    """Estimate the first shape of a role that has data.
+def _check_code(branch: Branch, model_name: str, model_ref: ModelRef | None) -> None:
+    """Refuse a configuration that names code of its own unless the request trusts it; alone it is only noted."""
+    if branch.model.needs_remote_code and model_ref is not None and model_ref.remote_code == "Never":
+        raise Unsupported(
+            Reason.UNSUPPORTED_FEATURE,
+            f"modelRef.remoteCode: Never, but the config.json of {model_name} names code of its own (auto_map); "
+            "trust it with TrustCacheAndRevision or AlwaysTrust",
+        )
+
+
+def _room(branch: Branch, role: RolePlan) -> int:
+    """GPUs that one worker of a role may take: the budget without the least worker of each other role."""
+    others = sum(min(shape.gpus for shape in other.gated.kept) for other in branch.roles if other is not role)
+    return branch.limits.gpu_budget - others
+
+
+def probe_role(catalog: Catalog, role: RolePlan, workload: Workload, most_gpus: int) -> Probe:
+    """Estimate the first shape of a role that has data and takes at most so many GPUs.
 
     Raises:
         Unsupported: no shape has; the reason is that of the smallest.
     """
     first: Unsupported | None = None
     for shape in role.gated.kept:
+        if shape.gpus > most_gpus:
+            continue
         try:
             prefill = prefill_rows(catalog, role.identity, shape, isl=workload.isl, batches=(1,))
             decode = decode_rows(
@@ -144,6 +177,11 @@ def probe_role(catalog: Catalog, role: RolePlan, workload: Workload) -> Probe:
     if first is None:
         raise ValueError(f"{role.kind} has no shape to probe")
     raise first
+
+
+def quantization_note(formats: Quantization, field: str, declared: str) -> str:
+    """What a person reads where the data layer resolves a number format to another than the checkpoint's."""
+    return f"quantization: {field} is {getattr(formats, field)}, the checkpoint declares {declared}"
 
 
 def mean_shares(shares: list[SourceShares], weights: list[float] | None = None) -> Shares:
