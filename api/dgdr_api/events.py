@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 from dgdr_api.base import ApiModel
 from dgdr_api.bounds import LargeCount
 from dgdr_api.candidate import EvaluatedCandidate, Shares
+from dgdr_api.not_modelled import NotModelled
 from dgdr_api.terms import Backend, EncoderPlacement, Outcome, PointStatus, ReasonCategory, Topology
 
 WIRE_VERSION = 1
@@ -45,6 +46,10 @@ class TupleCoverage(ApiModel):
     message: Annotated[str, Field(max_length=1024)] = ""
     data_version: Annotated[str | None, Field(max_length=63)] = None
     shares: Shares | None = None
+    not_modelled: tuple[NotModelled, ...] = ()
+    """Features that run but that the estimates leave out: supported except these."""
+    flags: Annotated[tuple[str, ...], Field(max_length=16)] = ()
+    """Remarks on the data: implausible times, number formats other than the checkpoint's."""
 
     @property
     def name(self) -> str:

@@ -110,3 +110,10 @@ class ModelRef(RuledModel):
     """Configuration of a model that is not shipped. Absent: the shipped models, then cache.pvc at the revision."""
     token_secret: TokenSecret | None = None
     """Token for gated models: the deployment gets it as HF_TOKEN, the search Job never."""
+
+    @property
+    def is_local_snapshot(self) -> bool:
+        """Whether workers load a folder of the claim: its modelPath, or the trusted revision's snapshot."""
+        if self.cache is None:
+            return False
+        return bool(self.cache.pvc.model_path) or self.remote_code == "TrustCacheAndRevision"

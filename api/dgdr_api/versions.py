@@ -56,6 +56,8 @@ class VersionTable:
     """Data versions by GPU type and backend, default first."""
     templates: Mapping[Backend, tuple[str, ...]]
     """Engine versions with a template; a backend that is not here has none at all."""
+    equal_tp: Mapping[Backend, tuple[str, ...]]
+    """Engine versions whose prefill and decode workers must have the same tensor parallel size."""
     source: str
     """Where the data versions come from."""
 
@@ -74,6 +76,7 @@ def table() -> VersionTable:
             }
         ),
         templates=MappingProxyType({backend: tuple(versions) for backend, versions in read["templates"].items()}),
+        equal_tp=MappingProxyType({backend: tuple(versions) for backend, versions in read["equalTp"].items()}),
         source=read["performanceDataSource"],
     )
 

@@ -1,4 +1,7 @@
+from dataclasses import replace
+
 import pytest
+from dgdr_api import expressible
 from dgdr_api.expressible import (
     RoleForm,
     encoder_problems,
@@ -7,12 +10,14 @@ from dgdr_api.expressible import (
     least_token_budget,
     model_revision_problem,
     node_count,
+    pair_problem,
     sglang_max_running_requests,
     shape_problems,
     topology_problem,
 )
 from dgdr_api.shape import Shape
 from dgdr_api.terms import BACKENDS, Backend, RoleKind
+from dgdr_api.versions import VersionTable, table
 
 
 def problems(
@@ -118,3 +123,20 @@ def test_revision_encoder_and_topology() -> None:
     assert encoder_problems("trtllm", tp=2, batch_size=8) == []
     assert "only 1" in encoder_problems("vllm", tp=1, batch_size=2)[0]
     assert "power of two" in encoder_problems("vllm", tp=3, batch_size=1)[0]
+
+
+def test_unequal_tensor_parallelism_is_a_fact_of_each_engine_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    unequal = Shape(tp=2), Shape(tp=4)
+    for backend, versions in table().templates.items():
+        assert all(pair_problem(backend, version, *unequal) is None for version in versions)
+
+    def listed() -> VersionTable:
+        return replace(table(), equal_tp={"sglang": ("0.5.14",)})
+
+    monkeypatch.setattr(expressible, "table", listed)
+    assert pair_problem("sglang", "0.5.14", *unequal) == (
+        "sglang 0.5.14: prefill tp 2 with decode tp 4; they must be equal"
+    )
+    assert pair_problem("sglang", "0.5.14", Shape(tp=4), Shape(tp=4)) is None
+    assert pair_problem("sglang", "0.5.16", *unequal) is None
+    assert pair_problem("vllm", "0.26.0", *unequal) is None

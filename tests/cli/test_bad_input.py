@@ -45,7 +45,7 @@ WRONG = [
     pytest.param(
         {"spec__backends": ["trtllm"], "spec__runtime__performanceDataVersion": {"trtllm": "1.3.0rc20"}},
         3,
-        ["UnsupportedFeature", "trtllm"],
+        ["NothingRenderable", "no template renders TensorRT-LLM yet"],
         id="TensorRT-LLM",
     ),
     pytest.param(

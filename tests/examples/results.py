@@ -8,7 +8,15 @@ import yaml
 from dgdr_cli.main import app
 from typer.testing import CliRunner
 
-NAMES = ("qwen3-32b", "qwen3-32b-sglang", "gpt-oss-120b", "qwen3-32b-pareto", "heterogeneous", "unsupported")
+NAMES = (
+    "qwen3-32b",
+    "qwen3-32b-sglang",
+    "gpt-oss-120b",
+    "qwen3-32b-pareto",
+    "heterogeneous",
+    "qwen3-32b-trtllm",
+    "unsupported",
+)
 
 
 @dataclass(frozen=True)

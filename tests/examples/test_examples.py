@@ -153,6 +153,16 @@ def test_each_role_goes_to_its_own_gpus_within_each_cap(results: dict[str, Resul
     assert {each["sku"] for each in result.run["status"]["versions"]} == set(caps)
 
 
+def test_tensorrt_llm_is_searched_and_vllm_takes_its_place(results: dict[str, Result]) -> None:
+    result = results["qwen3-32b-trtllm"]
+    assert result.condition("Published") == ("True", "SomeUnrenderable")
+    assert {each["spec"]["backendFramework"] for each in result.candidates} == {"vllm"}
+    assert len(result.candidates) == 5
+    points = pq.read_table(result.out / "points.parquet").to_pydict()
+    feasible = {b for b, s in zip(points["branch"], points["status"], strict=True) if s == "feasible"}
+    assert feasible == {"vllm/agg", "vllm/disagg", "trtllm/agg", "trtllm/disagg"}
+
+
 def test_unsupported_is_an_answer(results: dict[str, Result]) -> None:
     result = results["unsupported"]
     assert result.exit_code == 3

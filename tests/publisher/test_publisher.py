@@ -121,6 +121,17 @@ def test_one_that_cannot_be_rendered_is_counted_and_the_others_are_published() -
     assert store.publication[REFUSED.id].startswith("not rendered: ")
 
 
+def test_a_backend_without_a_template_is_counted_and_the_others_are_published() -> None:
+    trtllm = evaluated(role("agg", backend="trtllm", version="1.3.0rc22", data="1.3.0rc20"), score=900.0)
+    status, store = publish(trtllm, DISAGG)
+    assert reasons_of(status)["Published"] == "SomeUnrenderable"
+    assert len(store.candidates) == 1
+    status, store = publish(trtllm)
+    assert reasons_of(status)["Published"] == reasons_of(status)["Completed"] == "NothingRenderable"
+    assert store.candidates == {}
+    assert list(store.publication) == [trtllm.id]
+
+
 def test_nothing_renderable_is_an_outcome() -> None:
     status, store = publish(REFUSED)
     assert reasons_of(status)["Published"] == reasons_of(status)["Completed"] == "NothingRenderable"

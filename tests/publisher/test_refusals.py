@@ -1,11 +1,18 @@
 """What is not built, or what a backend has no form for, is refused by field and value."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from dgdr_api import expressible
 from dgdr_api.candidate import EvaluatedCandidate
 from dgdr_api.run import RunSpec
+from dgdr_api.versions import table
 from dgdr_publisher.errors import NotRenderableError
+from dgdr_publisher.render.context import build_context
+from dgdr_publisher.render.refusals import check_renderable
+from dgdr_publisher.render.settings import deployment_of
+from dgdr_publisher.render.templates import templates
 from dgdr_publisher.rendering import render_candidate
 
 from tests.publisher.samples import MODEL, evaluated, role, spec
@@ -33,7 +40,7 @@ REFUSED: dict[str, tuple[EvaluatedCandidate, RunSpec, str, str]] = {
             },
         ),
         "candidate.backend",
-        "there are templates of sglang, vllm",
+        "no template renders TensorRT-LLM yet; there are templates of sglang, vllm",
     ),
     "encoder": (_encoder(), spec(), "candidate.encoder", "Inline"),
     "planner": (evaluated(role("agg"), planner={"mode": "sla"}), spec(), "candidate.planner", "not rendered yet"),
@@ -171,3 +178,26 @@ def test_a_tag_without_a_version_is_rendered_with_the_override_that_names_it() -
 def test_a_tag_that_says_the_version_needs_no_override_field() -> None:
     dgd = render_candidate(evaluated(role("agg")), _image("1.4.2", "1.4.2"), "qwen").dgd
     assert not any("runtimeVersionOverride" in component for component in dgd["spec"]["components"])
+
+
+def test_an_encoder_beside_aggregated_trtllm_workers_has_no_form() -> None:
+    roles = (role(kind, backend="trtllm", version="1.3.0rc22", data="1.3.0rc20") for kind in ("agg", "encode"))
+    with pytest.raises(NotRenderableError, match=r"candidate.topology = 'agg' .* needs topology disagg"):
+        check_renderable(evaluated(*roles, encoder="Disaggregated"))
+
+
+def test_a_revision_that_trtllm_cannot_name_is_refused() -> None:
+    one = evaluated(role("agg", backend="trtllm", version="1.3.0rc22", data="1.3.0rc20"))
+    known = deployment_of(spec(), evaluated(role("agg")))
+    named = replace(known, model=replace(known.model, revision="abc"))
+    with pytest.raises(NotRenderableError, match=r"modelRef.revision = 'abc' .* needs a local snapshot"):
+        build_context(one, named, templates()[0], dgd_name="a")
+
+
+def test_shapes_that_the_engine_version_cannot_put_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = evaluated(role("prefill", {"tp": 2}, **SGLANG), role("decode", {"tp": 4}, **SGLANG))
+    check_renderable(one)
+    listed = replace(table(), equal_tp={"sglang": ("0.5.16",)})
+    monkeypatch.setattr(expressible, "table", lambda: listed)
+    with pytest.raises(NotRenderableError, match="prefill tp 2 with decode tp 4"):
+        check_renderable(one)

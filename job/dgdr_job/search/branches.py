@@ -210,6 +210,7 @@ def _plan_role(
         engine_version=chain.engine,
         gpus_per_node=space.gpus_per_node_of(kind),
         ladder=space.gpus_per_worker,
+        explicit=space.explicit_shapes,
     )
     if not shapes.legal:
         reasons = "; ".join(sorted({refused.reason for refused in shapes.refused}))

@@ -29,7 +29,7 @@ from dgdr_job.search.branches import Branch, RolePlan
 from dgdr_job.search.config import SmartSearchConfig, Workload
 from dgdr_job.search.mapper import generated_load
 from dgdr_job.search.points import Points
-from dgdr_job.search.preflight import mean_shares
+from dgdr_job.search.preflight import mean_shares, quantization_note
 from dgdr_job.search.refused import RefusedRow
 from dgdr_job.search.role_rows import ShapeData
 from dgdr_job.search.role_table import RoleTable
@@ -258,14 +258,14 @@ def _evaluation(
     }
     data = [(plan, table.shapes[table.shape[row]]) for plan, table, row, _ in roles]
     flags = [flag for plan, known in data for flag in _implausible(plan, known)]
-    flags += [
-        f"not modelled: interconnect between the nodes of a {plan.kind} worker"
+    spanning = [
+        f"{plan.kind} {known.shape.label} on nodes of {per_node} GPUs"
         for plan, known in data
-        if known.shape.gpus > config.search_space.gpus_per_node_of(plan.kind)
+        if known.shape.gpus > (per_node := config.search_space.gpus_per_node_of(plan.kind))
     ]
     for identity in dict.fromkeys(plan.identity for plan in result.branch.roles if plan.kind != "encode"):
         formats = catalog.quantization(identity)
-        flags += [f"quantization: {field} declared {told}" for field, told in formats.inferred]
+        flags += [quantization_note(formats, field, declared) for field, declared in formats.inferred]
     return Evaluation(
         score=score,
         used_gpus=int(result.points.gpus[point]),
@@ -277,6 +277,7 @@ def _evaluation(
         },
         provenance=mean_shares([known.shares for _, known in data], [weight[plan.kind] for plan, _ in data]),
         flags=tuple(dict.fromkeys(flags)),
+        not_modelled={"multinode_interconnect": ", ".join(spanning)} if spanning else {},
     )
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from dgdr_api.errors import VersionChainBroken
 from dgdr_api.expressible import WORKER_GPUS
+from dgdr_api.shape import Shape
 from dgdr_api.skus import resolve_sku
 from dgdr_api.terms import BACKENDS, Backend, EncoderPlacement, Fidelity, Metric, RoleKind, Topology
 from dgdr_api.versions import common_data_version
@@ -20,6 +21,7 @@ from dgdr_job.timing.corrections import DEFAULTS, Corrections
 Count = Annotated[int, Field(strict=True, ge=1, le=2**31 - 1)]
 Counts = Annotated[tuple[Count, ...], Field(min_length=1, max_length=64)]
 Switches = Annotated[tuple[Annotated[bool, Field(strict=True)], ...], Field(min_length=1, max_length=2)]
+Degree = Annotated[int, Field(strict=True, ge=1, le=65_536)]
 Fraction = Annotated[float, Field(strict=True, gt=0, lt=1)]
 Positive = Annotated[float, Field(strict=True, gt=0)]
 Encoder = Literal["inline", "disaggregated", "both"]
@@ -70,6 +72,28 @@ class Encode(ConfigModel):
         return tuple(sorted(set(values)))
 
 
+class ParallelConfig(ConfigModel):
+    """One explicit parallel shape of a worker; what is left out is 1."""
+
+    tp: Degree = 1
+    """Attention tensor parallelism inside one data-parallel rank."""
+    pp: Degree = 1
+    """Pipeline parallelism."""
+    attention_dp: Degree = 1
+    """Attention data-parallel ranks."""
+    moe_tp: Degree = 1
+    """Tensor parallelism of the experts."""
+    moe_ep: Degree = 1
+    """Expert parallelism."""
+    cp: Degree = 1
+    """Context parallelism."""
+
+    @property
+    def shape(self) -> Shape:
+        """The shape; a ValueError where experts do not fill the worker (`dgdr_job.search.explicit` says it better)."""
+        return Shape(**self.model_dump())
+
+
 class SearchSpace(ConfigModel):
     """What may be deployed. Lists are tried value by value, per role."""
 
@@ -97,6 +121,8 @@ class SearchSpace(ConfigModel):
     """GPUs per node of every GPU type; absent: those of the catalog."""
     gpus_per_worker: Counts = WORKER_GPUS
     """GPUs per worker that are tried."""
+    parallel_configs: Annotated[tuple[ParallelConfig, ...], Field(min_length=1, max_length=64)] | None = None
+    """Shapes of workers in place of all patterns; each is tried in every role that can have it."""
     max_prefill_workers: WorkerCount = None
     max_decode_workers: WorkerCount = None
     max_prefill_gpus: WorkerCount = None
@@ -165,6 +191,19 @@ class SearchSpace(ConfigModel):
     def encoders(self) -> tuple[EncoderPlacement, ...]:
         """The places of the encoder that are searched, the inline one first."""
         return PLACEMENTS[self.encoder]
+
+    @model_validator(mode="after")
+    def _one_way_to_name_shapes(self) -> "SearchSpace":
+        if self.parallel_configs is not None and "gpus_per_worker" in self.model_fields_set:
+            raise ValueError("gpus_per_worker and parallel_configs exclude each other: leave one out")
+        return self
+
+    @property
+    def explicit_shapes(self) -> tuple[Shape, ...] | None:
+        """The listed shapes, each once; None: the patterns of engine.md section 3."""
+        if self.parallel_configs is None:
+            return None
+        return tuple(dict.fromkeys(config.shape for config in self.parallel_configs))
 
     def sku_of(self, kind: RoleKind) -> str:
         """The GPU type of a role; aggregated workers always take ``hardware_sku``."""

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from dgdr_api.request import SearchSpec
-from dgdr_api.terms import Topology
 
 
 @dataclass(frozen=True)
@@ -28,13 +27,6 @@ def not_built(spec: SearchSpec) -> list[NotBuilt]:
     """Everything in the run that no branch of this version can search, in a fixed order."""
     found = (check(spec) for check in CHECKS)
     return [feature for feature in found if feature]
-
-
-def backend_not_built(backend: str, topology: Topology) -> NotBuilt | None:
-    """Whether a branch cannot be searched because of its backend."""
-    if backend == "trtllm":
-        return NotBuilt("backends", f"trtllm ({topology})", "no template renders TensorRT-LLM yet; use vllm or sglang")
-    return None
 
 
 def _fidelity(spec: SearchSpec) -> NotBuilt | None:

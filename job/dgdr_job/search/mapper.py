@@ -263,6 +263,10 @@ def _problem(detail: ErrorDetails) -> Problem:
         text = BOUND_TEXTS[kind].format(
             **{name: f"{bound:g}" if isinstance(bound, float) else bound for name, bound in bounds.items()}
         )
+    elif kind == "value_error":
+        text = f"{bounds['error']}"
+    elif kind == "extra_forbidden":
+        text = "is no key of the engine"
     else:
         text = next((words for start, words in TYPE_TEXTS if kind.startswith(start)), f"is not allowed ({kind})")
     field = ".".join(str(part) for part in detail["loc"])

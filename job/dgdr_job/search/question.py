@@ -8,10 +8,12 @@ C / X seconds; what that exceeds the latency of its rows by is time that request
 bounds hold for the TTFT with the wait, so they bound X from below.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from dgdr_api.shape import Shape
 from dgdr_api.terms import Metric
 
 from dgdr_job.matching.arrays import ONE_PRICE, TIE, Floats, Goal, Ints, Prices
@@ -58,6 +60,8 @@ class Question:
     prices: Prices = ONE_PRICE
     kv_load_ratio: float | None = None
     """Concurrency as a share of what the KV cache of each deployment holds."""
+    pair_problem: Callable[[Shape, Shape], str | None] = lambda *_: None
+    """Why the backend cannot put a prefill shape beside a decode shape, or None."""
 
     @property
     def goal(self) -> Goal | None:

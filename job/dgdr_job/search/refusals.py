@@ -112,6 +112,8 @@ def disagg_refusals(
         tpot = decode.tpot_ms[valid[1] & (decode.shape == j)]
         if ttft.size == 0:
             verdict = _invalid(prefill, i)
+        elif (problem := question.pair_problem(a, b)) is not None:
+            verdict = "infeasible", "backend_topology", problem
         elif tpot.size == 0:
             verdict = _invalid(decode, j)
         elif not meeting[i, j]:

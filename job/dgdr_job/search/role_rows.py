@@ -2,6 +2,9 @@
 
 Source of rates and corrections: engine.md section 6. A row is a deployment: its batch becomes the limit of running
 sequences, its token budget that of a pass, so both are gated by the KV cache at the row's own budget (section 4).
+
+With pipeline stages a pass has one batch in each stage: a row is timed by the batch of a pass, and its deployment runs
+as many of them at once as there are stages.
 """
 
 from collections.abc import Callable, Iterator
@@ -104,15 +107,15 @@ def prefill(
     encoder = InlineEncoder(catalog, role.identity, shape, role.images, constants.prefill_batches)
     for batch in constants.prefill_batches:
         budget = role.knobs.batched_tokens_for(batch * workload.prompt_tokens)
-        if budget is None or batch > role.knobs.max_num_seqs[-1]:
+        running = batch * shape.pp
+        if budget is None or running > role.knobs.max_num_seqs[-1]:
             continue
-        problems = _inexpressible(role, shape, batch, budget)
+        problems = _inexpressible(role, shape, running, budget)
         if problems:
             reason, detail = "backend_topology", problems[0]
             continue
-        estimate = catalog.kv(role.identity, shape, budget, role.knobs.memory_fraction[0])
-        estimate = encoder.beside(estimate, batch)
-        if has_room(estimate.tokens_per_rank, role.max_sequence_tokens) and batch * workload.prompt_tokens <= (
+        estimate = encoder.beside(catalog.kv(role.identity, shape, budget, role.knobs.memory_fraction[0]), batch)
+        if has_room(estimate.tokens_per_rank, role.max_sequence_tokens) and running * workload.prompt_tokens <= (
             estimate.tokens_per_rank
         ):
             kept.append((batch, budget, estimate))
@@ -130,7 +133,7 @@ def prefill(
         corrections=constants.corrections,
     )
     return ShapeData(shape, rows.shares, rows.plausibility, encoder.plausibility), Rows(
-        batch=rows.batch,
+        batch=rows.batch * shape.pp,
         batched_tokens=np.array([budget for _, budget, _ in kept], dtype=np.int64),
         rate=rates.requests_per_s * constants.prefill_rate,
         ttft_ms=rates.ttft_ms,
@@ -142,20 +145,28 @@ def prefill(
 def decode(
     catalog: Catalog, role: RoleInput, shape: Shape, workload: Workload, constants: RateMatching
 ) -> tuple[ShapeData, Rows]:
-    """Rows of a decode worker, at its least token budget.
+    """Rows of a decode worker: the token budget is the least listed value that covers a token of each sequence.
 
     Raises:
-        NoRow: the KV cache does not hold one request.
+        NoRow: the KV cache does not hold one request, or the backend cannot be given the limits.
         Unsupported: the shape has no data.
     """
-    budget = role.knobs.max_num_batched_tokens[0]
-    estimate = catalog.kv(role.identity, shape, budget, role.knobs.memory_fraction[0])
-    held = [batch for batch, _ in _batches(budget, estimate, role, workload)]
-    if not held:
-        raise NoRow("kv_capacity", _no_room(shape, budget, estimate, role, workload))
-    batches = [batch for batch in held if not _inexpressible(role, shape, batch, budget)]
-    if not batches:
-        raise NoRow("backend_topology", _inexpressible(role, shape, held[0], budget)[0])
+    kept: list[tuple[int, int, KvEstimate]] = []
+    least = role.knobs.max_num_batched_tokens[0]
+    for batch in BATCH_GRID:
+        budget = role.knobs.batched_tokens_for(batch * shape.pp)
+        if budget is None:
+            break
+        estimate = catalog.kv(role.identity, shape, budget, role.knobs.memory_fraction[0])
+        if _fits(batch * shape.pp, budget, estimate, role, workload):
+            kept.append((batch, budget, estimate))
+    if not kept:
+        estimate = catalog.kv(role.identity, shape, least, role.knobs.memory_fraction[0])
+        raise NoRow("kv_capacity", _no_room(shape, least, estimate, role, workload))
+    expressible = [each for each in kept if not _inexpressible(role, shape, each[0] * shape.pp, each[1])]
+    if not expressible:
+        raise NoRow("backend_topology", _inexpressible(role, shape, kept[0][0] * shape.pp, kept[0][1])[0])
+    batches = [batch for batch, _, _ in expressible]
     rows = decode_rows(catalog, role.identity, shape, isl=workload.prompt_tokens, osl=workload.osl, batches=batches)
     rates = correct_decode(
         rows.batch,
@@ -165,12 +176,12 @@ def decode(
         corrections=constants.corrections,
     )
     return ShapeData(shape, rows.shares, rows.plausibility), Rows(
-        batch=rows.batch,
-        batched_tokens=np.full(len(batches), budget, dtype=np.int64),
+        batch=rows.batch * shape.pp,
+        batched_tokens=np.array([budget for _, budget, _ in expressible], dtype=np.int64),
         rate=rates.requests_per_s * constants.decode_rate,
         ttft_ms=np.zeros(len(batches)),
         tpot_ms=rates.tpot_ms,
-        estimates=(estimate,) * len(batches),
+        estimates=tuple(estimate for _, _, estimate in expressible),
     )
 
 
@@ -188,14 +199,13 @@ def aggregated(
     passes = list(_passes(catalog, role, shape, workload, encoder))
     if not passes:
         budget = role.knobs.least_token_budget
-        estimate = catalog.kv(role.identity, shape, budget, role.knobs.memory_fraction[0])
-        estimate = encoder.beside(estimate, 1)
+        estimate = encoder.beside(catalog.kv(role.identity, shape, budget, role.knobs.memory_fraction[0]), 1)
         raise NoRow("kv_capacity", _no_room(shape, budget, estimate, role, workload))
     steady = {
         (each.batch, each.budget): each
         for each in passes
         if is_steady(workload.prompt_tokens, each.batch, each.ctx_tokens)
-        and not _inexpressible(role, shape, each.batch, each.budget)
+        and not _inexpressible(role, shape, each.batch * shape.pp, each.budget)
     }
     if not steady:
         budgets = _listed(tuple(sorted({each.budget for each in passes})))
@@ -221,7 +231,7 @@ def aggregated(
     slots = rows.batch[at] * shape.attention_dp * shape.pp
     rate = within_slots(rows.requests_per_s[at], slots, ttft + tpot * (workload.osl - 1))
     return ShapeData(shape, rows.shares, rows.plausibility, encoder.plausibility), Rows(
-        batch=rows.batch[at],
+        batch=rows.batch[at] * shape.pp,
         batched_tokens=np.array([each.budget for each in kept], dtype=np.int64),
         rate=rate,
         ttft_ms=ttft + agg_waiting_ms(slots, rate, ttft, tpot, osl=workload.osl),
@@ -247,13 +257,13 @@ def _passes(
     backend = role.identity.backend
     for budget in role.knobs.max_num_batched_tokens:
         estimate = catalog.kv(role.identity, shape, budget, role.knobs.memory_fraction[0])
-        for batch, left in _batches(budget, estimate, role, workload, encoder):
+        for batch, left in _batches(budget, estimate, role, workload, stages=shape.pp, encoder=encoder).items():
             yield _Pass(batch, budget - decode_tokens_in_budget(backend, batch), budget, left)
     for ctx_tokens in role.knobs.ctx_tokens:
         decoding = decode_tokens_in_budget(backend, BATCH_GRID[-1])
         widest = least_token_budget(backend, ctx_tokens + decoding, role.knobs.block_size[0])
         estimate = catalog.kv(role.identity, shape, widest, role.knobs.memory_fraction[0])
-        for batch, left in _batches(widest, estimate, role, workload, encoder):
+        for batch, left in _batches(widest, estimate, role, workload, stages=shape.pp, encoder=encoder).items():
             decoding = decode_tokens_in_budget(backend, batch)
             budget = least_token_budget(backend, ctx_tokens + decoding, role.knobs.block_size[0])
             yield _Pass(batch, budget - decoding, budget, left)
@@ -270,20 +280,29 @@ def within_slots(rate: Floats, slots: Ints, e2e_ms: Floats) -> Floats:
 
 
 def _batches(
-    budget: int, estimate: KvEstimate, role: RoleInput, workload: Workload, encoder: InlineEncoder | None = None
-) -> Iterator[tuple[int, KvEstimate]]:
-    """Batches of the grid that the KV cache holds at their full length, each with what is left of it by the encoder.
+    budget: int,
+    estimate: KvEstimate,
+    role: RoleInput,
+    workload: Workload,
+    *,
+    stages: int,
+    encoder: InlineEncoder | None = None,
+) -> dict[int, KvEstimate]:
+    """Batches of the grid that the KV cache holds at their full length, the listed sequences and the budget allow.
 
-    The listed sequences and the budget bound them too: an engine refuses a token budget below its sequences.
+    As many of them run at once as there are pipeline stages. An engine refuses a token budget below its number of
+    sequences. Each comes with what an encoder that holds its images leaves of the KV cache.
     """
-    tokens = workload.prompt_tokens + workload.osl
-    most = min(role.knobs.max_num_seqs[-1], budget, max_batch(estimate.tokens_per_rank, tokens))
-    for batch in BATCH_GRID:
-        left = estimate if encoder is None else encoder.beside(estimate, batch)
-        if batch > most or not has_room(left.tokens_per_rank, role.max_sequence_tokens):
-            return
-        if batch * tokens <= left.tokens_per_rank:
-            yield batch, left
+    beside = ((batch, estimate if encoder is None else encoder.beside(estimate, batch)) for batch in BATCH_GRID)
+    return {batch: left for batch, left in beside if _fits(batch * stages, budget, left, role, workload)}
+
+
+def _fits(running: int, budget: int, left: KvEstimate, role: RoleInput, workload: Workload) -> bool:
+    """Whether so many requests of full length can run in this KV cache, the listed sequences and the budget."""
+    if running > min(role.knobs.max_num_seqs[-1], budget):
+        return False
+    held = max_batch(left.tokens_per_rank, workload.prompt_tokens + workload.osl)
+    return running <= held and has_room(left.tokens_per_rank, role.max_sequence_tokens)
 
 
 def _inexpressible(role: RoleInput, shape: Shape, batch: int, budget: int) -> list[str]:

@@ -9,6 +9,7 @@ from dgdr_api.run import RunSpec
 from dgdr_job.catalog.catalog import Catalog
 from dgdr_job.catalog.errors import Unsupported
 from dgdr_job.search.branches import Branch, RolePlan, plan_branch, tuples_of
+from dgdr_job.search.explicit import check_parallel_configs
 from dgdr_job.search.mapper import search_config
 from dgdr_job.search.resolved import rounds_of, version_chains
 from dgdr_job.search.visual import images_of, visual_tokens
@@ -36,6 +37,7 @@ def space_report(catalog: Catalog, run: RunSpec, *, kv_gated: bool) -> dict[str,
     chains = version_chains(run)
     tokens = visual_tokens(catalog, run.model_ref.name, images_of(run))
     config = search_config(run, {backend: each.performance_data for backend, each in chains.items()}, tokens)
+    check_parallel_configs(catalog, config, chains)
     branches = []
     for backend, topology, encoder in tuples_of(config.search_space):
         name = branch_name(backend, topology, encoder)

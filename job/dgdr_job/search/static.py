@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from dgdr_job.matching.arrays import Floats, Goal, Ints, Prices
 from dgdr_job.matching.match import all_deployments, best_deployments, break_points
@@ -46,6 +47,7 @@ def evaluate_disagg(prefill: RoleTable, decode: RoleTable, question: Question) -
     valid_p, valid_d = valid_rows(prefill, osl), valid_rows(decode, osl)
     p, d = (grid.ravel() for grid in np.meshgrid(np.flatnonzero(valid_p), np.flatnonzero(valid_d), indexing="ij"))
     kept = np.flatnonzero(question.meets(prefill.ttft_ms[p], decode.tpot_ms[d]))
+    kept = kept[_allowed(question, prefill, decode)[prefill.shape[p[kept]], decode.shape[d[kept]]]]
     p, d = p[kept], d[kept]
     ttft, tpot = prefill.ttft_ms[p], decode.tpot_ms[d]
     load = question.load(ttft, tpot, decode.slots[d])
@@ -74,6 +76,15 @@ def evaluate_disagg(prefill: RoleTable, decode: RoleTable, question: Question) -
         prefill, decode, question, valid=(valid_p, valid_d), pairs=pairs, rows=(p, d), points=points
     )
     return Evaluated(points, (*refusals, *invalid_refusals(prefill, valid_p), *invalid_refusals(decode, valid_d)))
+
+
+def _allowed(question: Question, prefill: RoleTable, decode: RoleTable) -> npt.NDArray[np.bool_]:
+    """Whether the backend can put each prefill shape beside each decode shape: [prefill shapes, decode shapes]."""
+    allowed = np.ones((len(prefill.shapes), len(decode.shapes)), dtype=np.bool_)
+    for i, of_prefill in enumerate(prefill.shapes):
+        for j, of_decode in enumerate(decode.shapes):
+            allowed[i, j] = question.pair_problem(of_prefill.shape, of_decode.shape) is None
+    return allowed
 
 
 def evaluate_agg(table: RoleTable, question: Question) -> Evaluated:

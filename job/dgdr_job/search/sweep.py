@@ -3,9 +3,11 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from dgdr_api.candidate import EvaluatedCandidate
 from dgdr_api.events import Completed, EventData, RoundCompleted, TupleCoverage, branch_name
+from dgdr_api.expressible import pair_problem
 from dgdr_api.run import RunSpec
 from dgdr_api.terms import Backend, Outcome
 from dgdr_api.versions import BackendChains
@@ -18,6 +20,7 @@ from dgdr_job.search.adapters import refused_tables, router_problem
 from dgdr_job.search.branches import Branch, RolePlan, tuples_of
 from dgdr_job.search.candidates import BranchResult, evaluated_candidate
 from dgdr_job.search.config import SmartSearchConfig
+from dgdr_job.search.explicit import check_parallel_configs
 from dgdr_job.search.features import not_built
 from dgdr_job.search.mapper import search_config
 from dgdr_job.search.points import metrics, objective
@@ -87,6 +90,7 @@ class Sweep:
             self._complete("Unsupported", f"{error.reason.value}: {error.message}")
             return
         config = search_config(self._run, versions, tokens)
+        check_parallel_configs(self._catalog, config, chains)
         if config.sweep.max_seconds is not None:
             self._stop_at = started + config.sweep.max_seconds
         branches, coverage = self._preflight(config, chains)
@@ -107,7 +111,17 @@ class Sweep:
         found = []
         for backend, topology, encoder in tuples_of(config.search_space):
             self._report(f"preflight {branch_name(backend, topology, encoder)}")
-            found.append(preflight(self._catalog, config, backend, topology, chains[backend], encoder=encoder))
+            found.append(
+                preflight(
+                    self._catalog,
+                    config,
+                    backend,
+                    topology,
+                    chains[backend],
+                    encoder=encoder,
+                    model_ref=self._run.model_ref,
+                )
+            )
         return [each.branch for each in found if each.branch], [each.coverage for each in found]
 
     def _evaluate(self, config: SmartSearchConfig, branch: Branch) -> None:
@@ -137,6 +151,7 @@ class Sweep:
             pareto=config.goal.pareto,
             prices=_prices(config, branch),
             kv_load_ratio=ratio,
+            pair_problem=partial(pair_problem, branch.backend, branch.roles[-1].chain.engine),
         )
         if branch.topology == "agg":
             found = static.evaluate_agg(tables[0], question)

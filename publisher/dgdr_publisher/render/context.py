@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dgdr_api.candidate import EvaluatedCandidate
-from dgdr_api.expressible import sglang_max_running_requests
+from dgdr_api.expressible import model_revision_problem, sglang_max_running_requests
 from dgdr_api.replay_spec import Role
 from dgdr_api.terms import RoleKind
 
@@ -55,6 +55,10 @@ def build_context(
     if deployment.model.name != candidate.model:
         raise NotRenderableError("candidate.model", candidate.model, f"the request names {deployment.model.name}")
     places = model_places(deployment.model)
+    revision = deployment.model.revision
+    problem = model_revision_problem(candidate.backend, revision=revision, local_snapshot=places.local)
+    if problem is not None:
+        raise NotRenderableError("modelRef.revision", revision, problem)
     shared = {
         "image": deployment.image,
         "runtime_version_override": deployment.runtime_version_override,

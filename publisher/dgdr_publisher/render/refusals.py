@@ -3,8 +3,10 @@
 Each check looks at one thing and either returns or raises; nothing is changed to make a candidate fit.
 """
 
+from collections.abc import Sequence
+
 from dgdr_api.candidate import EvaluatedCandidate
-from dgdr_api.expressible import encoder_problems, knob_problems
+from dgdr_api.expressible import encoder_problems, knob_problems, pair_problem, topology_problem, unrendered_shape
 from dgdr_api.replay_spec import Role
 
 from dgdr_publisher.errors import NotRenderableError
@@ -19,6 +21,9 @@ def check_renderable(evaluated: EvaluatedCandidate) -> None:
         NotRenderableError: naming the first field and value that cannot.
     """
     candidate, spec = evaluated.candidate, evaluated.replay_spec
+    problem = topology_problem(candidate.backend, frozenset(role.kind for role in candidate.roles))
+    if problem is not None:
+        raise NotRenderableError("candidate.topology", candidate.topology, problem)
     for role in candidate.roles:
         _check_encode_batch(role)
     if candidate.encoder != "Inline":
@@ -41,6 +46,17 @@ def check_renderable(evaluated: EvaluatedCandidate) -> None:
         )
     for role in candidate.roles:
         _check_role(role)
+    _check_pair(candidate.roles)
+
+
+def _check_pair(roles: Sequence[Role]) -> None:
+    shapes = {role.kind: role.shape for role in roles}
+    if not {"prefill", "decode"} <= shapes.keys():
+        return
+    last = roles[-1]
+    problem = pair_problem(last.backend, last.engine_version, shapes["prefill"], shapes["decode"])
+    if problem is not None:
+        raise NotRenderableError("candidate.roles.decode.shape.tp", shapes["decode"].tp, problem)
 
 
 def _check_encode_batch(role: Role) -> None:
@@ -56,8 +72,9 @@ def _check_role(role: Role) -> None:
     where, shape, engine = f"candidate.roles.{role.kind}", role.shape, role.engine
     if role.nextn:
         raise NotRenderableError(f"{where}.nextn", role.nextn, "multi-token prediction is not rendered yet: 0")
-    if shape.cp > 1:
-        raise NotRenderableError(f"{where}.shape.cp", shape.cp, "context parallelism is not rendered yet: 1")
+    problem = unrendered_shape(shape)
+    if problem is not None:
+        raise NotRenderableError(f"{where}.shape.cp", shape.cp, problem)
     if role.quantization.kv not in KV_FORMATS:
         known = ", ".join(sorted(KV_FORMATS))
         raise NotRenderableError(f"{where}.quantization.kv", role.quantization.kv, f"KV formats with a flag: {known}")

@@ -44,7 +44,7 @@ class TestAlone:
     @pytest.mark.parametrize("images", [ONE, Images(500, 300, 3)])
     def test_equals_direct_calls(self, opened: PerformanceModel, tp: int, images: Images) -> None:
         vision = utils.get_model_config_from_model_path(MODEL)["extra_params"]
-        model = EncoderOnlyModel(
+        model: Any = EncoderOnlyModel(
             encoder_ops=build_encoder_ops(vision, tp, enable_encoder_dp=False),
             encoder_config=vision,
             config=ModelConfig(tp_size=tp, enable_encoder_dp=False),

@@ -80,7 +80,9 @@ def test_just_below_the_memory_of_the_gpu_fits() -> None:
 
 
 @given(
-    st.lists(st.tuples(st.sampled_from([4, 8, 12, 15, 16]), st.sampled_from([1, 2, 3, 5, 8, 13])), min_size=1, max_size=4)
+    st.lists(
+        st.tuples(st.sampled_from([4, 8, 12, 15, 16]), st.sampled_from([1, 2, 3, 5, 8, 13])), min_size=1, max_size=4
+    )
 )
 def test_a_batch_is_kept_only_if_its_rate_beats_all_before_it(points: list[tuple[int, int]]) -> None:
     memory, latency = [float(m) for m, _ in points], [float(ms) for _, ms in points]

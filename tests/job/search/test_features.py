@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from dgdr_api.run import RunSpec
 from dgdr_job.catalog.catalog import Catalog
-from dgdr_job.search.features import backend_not_built, not_built
+from dgdr_job.search.features import not_built
 
 from tests.job.search.runs import run, search, unbound
 
@@ -80,15 +80,3 @@ def test_several_are_all_named_in_one_message(catalog: Catalog) -> None:
     message = search(spec, catalog).completed.message
     assert "search.planner: load" in message
     assert "workload.static.lengthSpread: 0.5" in message
-
-
-def test_only_backends_with_a_template_are_searched(catalog: Catalog) -> None:
-    refused = backend_not_built("trtllm", "disagg")
-    assert refused is not None
-    assert (refused.field, refused.value) == ("backends", "trtllm (disagg)")
-    assert backend_not_built("vllm", "agg") is None
-    assert backend_not_built("sglang", "disagg") is None
-    spec = run("trtllm", runtime={"performanceDataVersion": {"trtllm": "1.3.0rc20"}})
-    told = search(spec, catalog)
-    assert told.completed.outcome == "Unsupported"
-    assert "no template renders TensorRT-LLM yet" in told.completed.message

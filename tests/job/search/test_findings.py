@@ -75,14 +75,14 @@ def test_finding_8576_tp8_dp8_is_64_gpus_and_not_enumerated(catalog: Catalog) ->
 
 
 def test_finding_8579_qwen3_235b_fp8_disaggregated_on_h100_is_searched(catalog: Catalog) -> None:
-    """There on TensorRT-LLM; here, until that has a template, on vLLM and SGLang."""
-    for backend in ("vllm", "sglang"):
+    for backend in ("vllm", "sglang", "trtllm"):
         spec = run(
             backend,
             modelRef={"name": "Qwen/Qwen3-235B-A22B-FP8"},
             hardware={"gpu": {"sku": "h100_sxm", "budget": 32}},
             objective={"sla": {"ttftMs": 5000, "itlMs": 200}},
             search={"topologies": ["disagg"]},
+            runtime={"performanceDataVersion": {"vllm": "0.24.0", "trtllm": "1.3.0rc20"}},
         )
         told = search(spec, catalog)
         assert told.completed.outcome == "SearchSucceeded", told.completed.message

@@ -1,11 +1,12 @@
 """The order of the reserve, over branches, ties included; the front against brute force."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
 from dgdr_api.candidate import EvaluatedCandidate
-from dgdr_api.terms import Metric
+from dgdr_api.terms import Backend, Metric
 from dgdr_job.catalog.catalog import Catalog
 from dgdr_job.search.branches import Branch
 from dgdr_job.search.candidates import BranchResult
@@ -22,7 +23,7 @@ Deployment = tuple[int, float, float, float]
 """(GPUs, rate, ttft, tpot)."""
 
 
-def result(deployments: list[Deployment], names: tuple[Metric, ...]) -> BranchResult:
+def result(deployments: list[Deployment], names: tuple[Metric, ...], backend: Backend = "vllm") -> BranchResult:
     count = len(deployments)
     columns = list(zip(*deployments, strict=True))
     points = Points(
@@ -41,14 +42,15 @@ def result(deployments: list[Deployment], names: tuple[Metric, ...]) -> BranchRe
     )
     found = metrics(points, OSL)
     objectives = {name: objective(points, found, name) for name in names}
-    return BranchResult(cast("Branch", None), (), points, found, objectives)
+    return BranchResult(cast("Branch", SimpleNamespace(backend=backend)), (), points, found, objectives)
 
 
 class Named:
     """Stands for a candidate: only what the ranking looks at."""
 
-    def __init__(self, name: str, score: float) -> None:
-        self.name, self.score = name, score
+    def __init__(self, name: str, score: float, backend: Backend) -> None:
+        self.name, self.score, self.id, self.backend = name, score, name, backend
+        self.roles = ()
         self.candidate = self
         self.evaluation = self
 
@@ -61,7 +63,7 @@ def order(results: list[BranchResult], goal: Goal, size: int = 100) -> tuple[Res
 
     def build(of: BranchResult, point: int, score: float) -> EvaluatedCandidate:
         index = next(k for k, each in enumerate(results) if each is of)
-        return cast("EvaluatedCandidate", Named(f"{'ab'[index]}{9 - point}", score))
+        return cast("EvaluatedCandidate", Named(f"{'ab'[index]}{9 - point}", score, of.branch.backend))
 
     found = reserve(results, goal, OSL, size, build)
     return found, [cast("Any", each).name for each in found.candidates]
@@ -174,3 +176,25 @@ def test_a_result_keeps_its_refusals_when_points_are_taken() -> None:
     whole = result([(1, 1.0, 50.0, 5.0), (2, 3.0, 50.0, 5.0)], ("throughput",))
     part = replace(whole, refused=()).take(np.array([1]))
     assert (part.points.gpus.tolist(), part.objectives["throughput"].tolist()) == ([2], [30.0])
+
+
+def test_what_no_template_renders_keeps_its_rank_and_takes_no_place() -> None:
+    slow, fast = [(2, rate, 50.0, 5.0) for rate in (1.0, 2.0, 1.5)], [(2, rate, 50.0, 5.0) for rate in (4.0, 3.0, 0.5)]
+    a, b = result(slow, ("throughput",)), result(fast, ("throughput",), "trtllm")
+    found, names = order([a, b], one("throughput"), size=2)
+    assert names == ["b9", "b8", "a8", "a7"]
+    assert cast("Any", found.best).name == "a8"
+    assert order([a, b], one("throughput"), size=4)[1] == ["b9", "b8", "a8", "a7", "a9"]
+    assert order([b], one("throughput"), size=2)[1] == ["a9", "a8"]
+    assert order([a], one("throughput"), size=2)[1] == ["a8", "a7"]
+
+
+def test_a_front_that_cannot_be_rendered_is_followed_by_the_one_that_can() -> None:
+    names: tuple[Metric, ...] = ("throughput", "ttft")
+    a = result([(2, 1.0, 60.0, 5.0), (2, 2.0, 80.0, 5.0), (2, 2.0, 90.0, 5.0)], names)
+    b = result([(2, 4.0, 40.0, 5.0), (2, 3.0, 30.0, 5.0)], names, "trtllm")
+    found, order_ = order([a, b], Goal(metrics=names, pareto=True))
+    assert found.pareto_front == 2
+    assert set(order_[:2]) == {"b9", "b8"}
+    assert set(order_[2:]) == {"a9", "a8"}
+    assert cast("Any", found.best).name.startswith("a")
