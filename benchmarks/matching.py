@@ -16,7 +16,8 @@ from pathlib import Path
 
 import numpy as np
 from dgdr_job.matching.arrays import Goal, Prices
-from dgdr_job.matching.match import Pairs, best_deployments
+from dgdr_job.matching.match import best_deployments
+from dgdr_job.matching.tuples import Pool, Tuples
 from dgdr_job.space.limits import Limits
 
 ROOT = Path(__file__).parent
@@ -33,7 +34,7 @@ GOALS: dict[str, tuple[Goal, Prices, int]] = {
 """What is maximised, at which prices, and the least budget as a share: budget over this, none for 1."""
 
 
-def pairs() -> Pairs:
+def pairs() -> Tuples:
     """Rows as a search has them: rates of 0.5 to 40 requests per second on 1 to 16 GPUs."""
     random = np.random.default_rng(7)
     prefill_gpus = random.choice([1, 2, 4, 8, 16], PREFILL_ROWS)
@@ -41,12 +42,11 @@ def pairs() -> Pairs:
     prefill_rate = random.uniform(0.5, 4.0, PREFILL_ROWS) * prefill_gpus**0.8
     decode_rate = random.uniform(1.0, 10.0, DECODE_ROWS) * decode_gpus**0.9
     p, d = (grid.ravel() for grid in np.meshgrid(np.arange(PREFILL_ROWS), np.arange(DECODE_ROWS), indexing="ij"))
-    return Pairs(
-        prefill_rate=prefill_rate[p],
-        prefill_gpus=prefill_gpus[p].astype(np.int64),
-        decode_rate=decode_rate[d],
-        decode_gpus=decode_gpus[d].astype(np.int64),
-        least_decode_workers=np.ones(len(p), dtype=np.int64),
+    return Tuples(
+        (
+            Pool("prefill", prefill_rate[p], prefill_gpus[p].astype(np.int64)),
+            Pool("decode", decode_rate[d], decode_gpus[d].astype(np.int64), np.ones(len(p), dtype=np.int64)),
+        ),
         offered_rate=np.full(len(p), np.inf),
         needed_rate=np.zeros(len(p)),
     )

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from dgdr_api.base import ApiModel
+from dgdr_api.not_modelled import NotModelled
 from dgdr_api.replay_spec import Planner, ReplaySpec, Role, Router, Text, check_roles
 from dgdr_api.shape import total_gpus
 from dgdr_api.terms import Backend, EncoderPlacement, Topology
@@ -89,6 +90,8 @@ class Evaluation(ApiModel):
     provenance: Shares
     flags: Annotated[tuple[str, ...], Field(max_length=16)] = ()
     """Remarks on the data, e.g. ``implausible: decode``."""
+    not_modelled: dict[NotModelled, str] = Field(default_factory=dict)
+    """Features that the deployment uses and the estimate leaves out, with what uses them."""
 
 
 class EvaluatedCandidate(ApiModel):

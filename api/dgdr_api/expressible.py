@@ -5,12 +5,12 @@ number for attention data parallelism, SGLang alone has context parallelism for 
 *model* (heads, layers, experts) is the enumerator's.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from dgdr_api.shape import Shape
 from dgdr_api.terms import Backend, RoleKind
-from dgdr_api.versions import table
+from dgdr_api.versions import NAMES, table
 
 WORKER_GPUS = (1, 2, 4, 8, 16)
 """The ladder: GPUs of one worker that are searched unless shapes are given."""
@@ -113,6 +113,20 @@ def topology_problem(backend: Backend, kinds: frozenset[RoleKind]) -> str | None
     if backend == "trtllm" and {"agg", "encode"} <= kinds:
         return "trtllm: an encoder of its own needs topology disagg"
     return None
+
+
+def unrendered_problem(backend: Backend, shapes: Iterable[Shape]) -> str | None:
+    """Why no template of any version renders workers of these shapes yet, or None."""
+    if not table().templates.get(backend):
+        return (
+            f"no template renders {NAMES[backend]} yet; there are templates of {', '.join(sorted(table().templates))}"
+        )
+    return next(filter(None, map(unrendered_shape, shapes)), None)
+
+
+def unrendered_shape(shape: Shape) -> str | None:
+    """Why no template renders a worker of this shape yet, whatever the backend, or None."""
+    return "context parallelism is not rendered yet: 1" if shape.cp > 1 else None
 
 
 def pair_problem(backend: Backend, engine_version: str, prefill: Shape, decode: Shape) -> str | None:

@@ -1,26 +1,17 @@
 """`dgdr coverage`: which tuples of model, GPU type, backend and topology can be evaluated, and why not the others."""
 
-import csv
 import enum
-import re
-from collections.abc import Iterator
-from contextlib import nullcontext, suppress
+import sys
+from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from dgdr_cli.documents import Format, about, read_text, write_data
+from dgdr_cli.documents import Format, about, write_data
 from dgdr_cli.exit_codes import HONEST_NO, WRONG_INPUT
 from dgdr_cli.exits import border, fail
-
-if TYPE_CHECKING:
-    from dgdr_api.events import TupleCoverage
-    from dgdr_job.search.coverage import Tuple
-
-MOST_GPUS = 65_536
-MOST_TOKENS = 2**31 - 1
-MATRIX_COLUMNS = ("model_path", "backend", "mode", "sku", "gpu_budget", "isl", "osl")
+from dgdr_cli.matrix import COLUMNS, EXPECTED, MOST_GPUS, MOST_TOKENS, NOT_MODELLED
 
 
 class BackendName(enum.StrEnum):
@@ -38,17 +29,33 @@ class TopologyName(enum.StrEnum):
     DISAGG = "disagg"
 
 
+class CoverageFormat(enum.StrEnum):
+    """How coverage is printed."""
+
+    TEXT = "text"
+    JSON = "json"
+    YAML = "yaml"
+    MARKDOWN = "markdown"
+
+
 def coverage(
-    model: Annotated[str | None, typer.Option(help="Model id, e.g. Qwen/Qwen3-32B.")] = None,
+    model: Annotated[
+        str | None, typer.Option(help="Model id, e.g. Qwen/Qwen3-32B, or a directory with a config.json.")
+    ] = None,
     sku: Annotated[list[str] | None, typer.Option(help="GPU type or alias; may be repeated.")] = None,
+    prefill_sku: Annotated[str | None, typer.Option(help="GPU type of prefill workers; default: --sku.")] = None,
+    decode_sku: Annotated[str | None, typer.Option(help="GPU type of decode workers; default: --sku.")] = None,
     backend: Annotated[list[BackendName] | None, typer.Option(help="Backend; may be repeated; default all.")] = None,
     topology: Annotated[list[TopologyName] | None, typer.Option(help="Topology; may be repeated; default all.")] = None,
     data_version: Annotated[str | None, typer.Option(help="Version of the performance data.")] = None,
     isl: Annotated[int, typer.Option(min=1, max=MOST_TOKENS, help="Input tokens of a request.")] = 3000,
     osl: Annotated[int, typer.Option(min=1, max=MOST_TOKENS, help="Output tokens of a request.")] = 300,
     budget: Annotated[int, typer.Option(min=1, max=MOST_GPUS, help="GPUs of one deployment.")] = 64,
-    matrix: Annotated[Path | None, typer.Option(help=f"CSV of tuples: {', '.join(MATRIX_COLUMNS)}.")] = None,
-    output: Annotated[Format, typer.Option("-o", "--output", help="How to print it.")] = Format.TEXT,
+    matrix: Annotated[
+        Path | None,
+        typer.Option(help=f"CSV of tuples: {', '.join(COLUMNS)}; optional: {NOT_MODELLED}, {EXPECTED}."),
+    ] = None,
+    output: Annotated[CoverageFormat, typer.Option("-o", "--output", help="How to print it.")] = CoverageFormat.TEXT,
 ) -> None:
     """Check what the performance data covers, with one real estimate per role. Exit 3 where nothing is supported.
 
@@ -57,100 +64,46 @@ def coverage(
     with border():
         from dgdr_job.search.coverage import Tuple, tuple_coverage
 
+        from dgdr_cli.coverage_table import markdown, print_text, row_of
         from dgdr_cli.known import opened_catalog
+        from dgdr_cli.matrix import Probe, read_matrix
 
+        roles = {"--prefill-sku": prefill_sku, "--decode-sku": decode_sku}
         if matrix is not None:
-            asked = _matrix(matrix)
+            _alone(model=model, sku=sku, backend=backend, topology=topology, data_version=data_version, **roles)
+            asked = read_matrix(matrix)
         elif model is None or not sku:
             fail(WRONG_INPUT, "give --model and --sku, or --matrix FILE.csv")
         else:
             asked = [
-                Tuple(model, each_sku, each_backend.value, each_topology.value, isl, osl, budget, data_version)
+                Probe(
+                    Tuple(
+                        *(model, each_sku, each_backend.value, each_topology.value, isl, osl, budget, data_version),
+                        prefill_sku=prefill_sku if each_topology == TopologyName.DISAGG else None,
+                        decode_sku=decode_sku if each_topology == TopologyName.DISAGG else None,
+                    )
+                )
                 for each_sku in sku
                 for each_backend in backend or BackendName
                 for each_topology in topology or TopologyName
             ]
+            given = [name for name, value in roles.items() if value is not None]
+            if given and topology == [TopologyName.AGG]:
+                fail(WRONG_INPUT, f"{given[0]}: aggregated workers do both; it needs topology disagg")
         with opened_catalog() as known, about(matrix) if matrix is not None else nullcontext():
-            found = [tuple_coverage(known, each) for each in asked]
-        if output is Format.TEXT:
-            _print(asked, found)
+            rows = [row_of(probe, tuple_coverage(known, probe.tuple)) for probe in asked]
+        if output is CoverageFormat.TEXT:
+            print_text(rows)
+        elif output is CoverageFormat.MARKDOWN:
+            sys.stdout.write(markdown(rows))
         else:
-            rows = [
-                {"model": each.model, **verdict.model_dump(mode="json")}
-                for each, verdict in zip(asked, found, strict=True)
-            ]
-            write_data(rows, output)
-        if not any(verdict.supported for verdict in found):
+            write_data([row.data for row in rows], Format(output.value))
+        if not any(row.verdict.supported for row in rows):
             raise typer.Exit(HONEST_NO)
 
 
-def _matrix(path: Path) -> "list[Tuple]":
-    """The tuples of a CSV file."""
-    from dgdr_job.search.coverage import Tuple
-
-    reader = csv.DictReader(read_text(path).splitlines(), restval="")
-    missing = [name for name in MATRIX_COLUMNS if name not in (reader.fieldnames or [])]
-    if missing:
-        fail(WRONG_INPUT, f"{path}: columns {', '.join(missing)} are missing; needed are {', '.join(MATRIX_COLUMNS)}")
-    tuples = []
-    for line, row in _rows(reader, path):
-        for name, most in (("gpu_budget", MOST_GPUS), ("isl", MOST_TOKENS), ("osl", MOST_TOKENS)):
-            if re.fullmatch("[0-9]{1,10}", row[name]) is None or not 1 <= int(row[name]) <= most:
-                fail(
-                    WRONG_INPUT,
-                    f"{path}:{line}: {name} is {row[name][:60]!r}, must be a whole number from 1 to {most:,}",
-                )
-        if row["backend"] not in list(BackendName) or row["mode"] not in list(TopologyName):
-            fail(WRONG_INPUT, f"{path}:{line}: backend {row['backend']!r} or mode {row['mode']!r} is not known")
-        tuples.append(
-            Tuple(
-                _model(row["model_path"], path),
-                row["sku"],
-                BackendName(row["backend"]).value,
-                TopologyName(row["mode"]).value,
-                int(row["isl"]),
-                int(row["osl"]),
-                int(row["gpu_budget"]),
-            )
-        )
-    return tuples
-
-
-def _rows(reader: "csv.DictReader[str]", path: Path) -> Iterator[tuple[int, dict[str, str]]]:
-    """The rows with their lines."""
-    try:
-        for row in reader:
-            yield reader.line_num, row
-    except csv.Error as error:
-        fail(WRONG_INPUT, f"{path}:{reader.line_num + 1}: {error}")
-
-
-def _model(name: str, matrix: Path) -> str:
-    """A model id, or a directory with a config.json: relative to here, then to the folders above the CSV."""
-    for folder in (Path(), *matrix.resolve().parents):
-        with suppress(OSError):  # a name that no file can have
-            if (folder / name / "config.json").is_file():
-                return str(folder / name)
-    return name
-
-
-def _print(asked: "list[Tuple]", found: "list[TupleCoverage]") -> None:
-    from dgdr_cli.tables import console, print_table
-
-    rows = []
-    for each, verdict in zip(asked, found, strict=True):
-        shares = verdict.shares
-        rows.append(
-            [
-                each.model,
-                next(iter(verdict.skus.values())),
-                each.backend,
-                each.topology,
-                verdict.data_version or "",
-                "yes" if verdict.supported else verdict.reason,
-                "" if shares is None else f"{shares.silicon:.0%}",
-                verdict.message,
-            ]
-        )
-    names = ("model", "GPU", "backend", "topology", "data", "supported", "silicon", "why")
-    print_table("Coverage", [(name, name == "silicon") for name in names], rows, console())
+def _alone(**others: object) -> None:
+    """A matrix names its tuples itself."""
+    given = [f"--{name.removeprefix('--').replace('_', '-')}" for name, value in others.items() if value]
+    if given:
+        fail(WRONG_INPUT, f"--matrix names its tuples itself; leave out {', '.join(given)}")

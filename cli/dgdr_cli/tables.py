@@ -23,7 +23,12 @@ def console(*, stderr: bool = False) -> "Console":
 
 
 def print_table(
-    title: str, columns: Sequence[tuple[str, bool]], rows: Iterable[Sequence[str]], target: "Console"
+    title: str,
+    columns: Sequence[tuple[str, bool]],
+    rows: Iterable[Sequence[str]],
+    target: "Console",
+    *,
+    dense: bool = False,
 ) -> None:
     """Print a table.
 
@@ -32,12 +37,15 @@ def print_table(
         columns: name of each column, and whether it holds numbers (then it is aligned to the right).
         rows: cells as text, taken literally.
         target: where to.
+        dense: whether columns stand close together.
     """
     from rich.box import SIMPLE_HEAD
     from rich.markup import escape
     from rich.table import Table
 
     table = Table(title=escape(plain(title)), title_justify="left", box=SIMPLE_HEAD, title_style="bold", pad_edge=False)
+    if dense:
+        table.padding = (0, 1, 0, 0)
     for name, numeric in columns:
         table.add_column(escape(name), justify="right" if numeric else "left", overflow="fold")
     for row in rows:

@@ -114,8 +114,10 @@ def _display(evaluated: EvaluatedCandidate) -> dict[str, str]:
 def _evaluated(evaluated: EvaluatedCandidate) -> Condition:
     static = evaluated.candidate.parameters.get("fidelity") == "static"
     text = "rated by rate matching, not simulated" if static else "simulated under the workload"
-    flags = "".join(f"; {flag}" for flag in evaluated.evaluation.flags)
-    return condition(reasons.STATIC_ESTIMATE if static else reasons.REPLAYED, text + flags, now=NO_TIME)
+    left_out = evaluated.evaluation.not_modelled
+    notes = [f"not modelled: {name} ({what})" for name, what in left_out.items()] + list(evaluated.evaluation.flags)
+    reason = reasons.STATIC_ESTIMATE if static else reasons.REPLAYED
+    return condition(reasons.PARTIALLY_MODELLED if left_out else reason, "; ".join([text, *notes]), now=NO_TIME)
 
 
 def _materialized(rendered: Rendered) -> Condition:

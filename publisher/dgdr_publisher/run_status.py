@@ -173,11 +173,14 @@ def _in_order(conditions: Iterable[Condition]) -> tuple[Condition, ...]:
 
 def _supported(coverage: Sequence[TupleCoverage]) -> tuple[Reason, str]:
     lacking = [one for one in coverage if not one.supported]
-    text = "; ".join(f"{one.backend}/{one.topology} {one.reason}: {one.message}" for one in lacking)
+    text = "; ".join(f"{one.name} {one.reason}: {one.message}" for one in lacking)
+    except_ = "".join(
+        f"; {one.name} supported except {', '.join(one.not_modelled)}" for one in coverage if one.not_modelled
+    )
     if not lacking:
-        return reasons.ALL_TUPLES, f"{len(coverage)} of {len(coverage)} backends and topologies"
+        return reasons.ALL_TUPLES, f"{len(coverage)} of {len(coverage)} backends and topologies{except_}"
     if len(lacking) < len(coverage):
-        return reasons.SOME_TUPLES, f"{len(coverage) - len(lacking)} of {len(coverage)}; {text}"
+        return reasons.SOME_TUPLES, f"{len(coverage) - len(lacking)} of {len(coverage)}{except_}; {text}"
     try:
         return reasons.reason_named(reasons.SUPPORTED, lacking[0].reason), text
     except KeyError as error:

@@ -115,6 +115,7 @@ def read_model(model: str) -> ModelFacts:
             quantization_block=_FP8_BLOCK if algorithm == "fp8_block" else None,
             nextn_predict_layers=int(text.get("num_nextn_predict_layers") or 0),
             config_sha256=digest,
+            needs_remote_code=is_local(model) and bool(raw.get("auto_map")),
         )
 
 
@@ -512,6 +513,9 @@ class WorkerModel:
 
     def _estimate_kv(self, tokens: int, fraction: float, *, capacity_bytes: int | None = None) -> dict[str, Any]:
         identity, shape = self._identity, self.shape
+        # The call knows no context parallelism, which splits neither attention weights nor KV: for a mixture of
+        # experts its ranks weigh what as many data-parallel ranks weigh, since the experts are spread over all.
+        ranks = shape.attention_dp * (shape.cp if shape.moe_tp * shape.moe_ep > 1 else 1)
         found: dict[str, Any] = memory.estimate_kv_cache(
             identity.model,
             identity.sku,
@@ -523,7 +527,7 @@ class WorkerModel:
             memory_fraction_value=fraction,
             tp_size=shape.tp,
             pp_size=shape.pp,
-            attention_dp_size=shape.attention_dp,
+            attention_dp_size=ranks,
             moe_tp_size=shape.moe_tp,
             moe_ep_size=shape.moe_ep,
             gpu_memory_capacity_bytes_override=capacity_bytes,

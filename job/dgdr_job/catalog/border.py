@@ -13,6 +13,7 @@ import yaml
 
 from dgdr_job.catalog.errors import Reason, Unsupported
 from dgdr_job.catalog.wheel import wheel_path
+from dgdr_job.catalog.wording import sentence
 
 Reasons = Mapping[type[BaseException], Reason]
 
@@ -96,11 +97,11 @@ def refusal_for(error: BaseException, subject: str, reasons: Reasons) -> Unsuppo
         chain.append(inner)
     for found in chain:
         if type(found).__module__ != "builtins" and (reason := _reason_of(found, reasons)) is not None:
-            return Unsupported(reason, f"{subject}: {without_paths(_text(found))}")
+            return Unsupported(reason, f"{subject}: {_text(found)}")
     root = chain[-1]
     if (reason := _reason_of(root, reasons)) is None:
         return None
-    return Unsupported(reason, f"{subject}: {without_paths(_text(root))}")
+    return Unsupported(reason, f"{subject}: {_text(root)}")
 
 
 def _reason_of(error: BaseException, reasons: Reasons) -> Reason | None:
@@ -109,7 +110,7 @@ def _reason_of(error: BaseException, reasons: Reasons) -> Reason | None:
 
 def _text(error: BaseException) -> str:
     lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__
+    return sentence(without_paths(lines[0])) if lines else type(error).__name__
 
 
 def _is_foreign(key: str) -> bool:

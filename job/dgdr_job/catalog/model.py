@@ -27,6 +27,8 @@ class ModelFacts:
             The experts' width over moe_tp must be a multiple of it.
         nextn_predict_layers: Multi-token prediction layers in the checkpoint.
         config_sha256: Hash of the configuration files, which keys every cached result.
+        needs_remote_code: Whether a configuration that is not shipped names Python code of the model's own
+            (``auto_map``). The engines carry the code of shipped models.
     """
 
     architecture: str
@@ -44,6 +46,7 @@ class ModelFacts:
     quantization_block: int | None
     nextn_predict_layers: int
     config_sha256: str
+    needs_remote_code: bool = False
 
     @property
     def is_vision_language(self) -> bool:

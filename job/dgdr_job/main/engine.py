@@ -21,6 +21,7 @@ from dgdr_api.events import (
 from dgdr_api.run import RunSpec
 
 from dgdr_job.catalog.catalog import Catalog
+from dgdr_job.search.explicit import check_parallel_configs
 from dgdr_job.search.features import not_built
 from dgdr_job.search.mapper import search_config
 from dgdr_job.search.resolved import version_chains
@@ -57,16 +58,21 @@ def _wrap(data: EventData, envelope: dict[str, object]) -> Event:
             return CandidateEvent(**envelope, data=data)
 
 
-def check(run: RunSpec) -> None:
+def check(run: RunSpec, catalog: Catalog | None = None) -> None:
     """Check what only the engine can check of a run, before anything is started or written.
 
+    Args:
+        run: a run's spec.
+        catalog: source of the model's facts, asked where shapes are given; the disk cache of this user by default.
+
     Raises:
-        InvalidRequest: search.parameters is wrong.
+        InvalidRequest: search.parameters is wrong, or a parallel config is illegal.
         VersionChainBroken: the image binds no performance data; admission refuses this before.
     """
     chains = version_chains(run)
     if not not_built(run):
-        search_config(run, {backend: each.performance_data for backend, each in chains.items()})
+        config = search_config(run, {backend: each.performance_data for backend, each in chains.items()})
+        check_parallel_configs(catalog or Catalog(), config, chains)
 
 
 def sweep(

@@ -1,23 +1,33 @@
-"""A branch: one backend and one topology, with the performance identity, engine limits and shapes of each role."""
+"""A branch: a backend, a topology and a place of the encoder, with identity, engine limits and shapes of each role."""
 
+import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dgdr_api.replay_spec import ROLES_OF_TOPOLOGY
+from dgdr_api.events import branch_name
+from dgdr_api.expressible import topology_problem
+from dgdr_api.replay_spec import ROLES_OF_TOPOLOGY, role_kinds
 from dgdr_api.shape import Shape
-from dgdr_api.terms import Backend, RoleKind, Topology
+from dgdr_api.terms import Backend, EncoderPlacement, RoleKind, Topology
 from dgdr_api.versions import BackendChains, Chain
 
 from dgdr_job.catalog.catalog import Catalog
 from dgdr_job.catalog.errors import Reason, Unsupported
 from dgdr_job.catalog.identity import PerfIdentity
+from dgdr_job.catalog.images import Images
+from dgdr_job.catalog.kv import KvEstimate
 from dgdr_job.catalog.model import ModelFacts
 from dgdr_job.search.config import SearchSpace, SmartSearchConfig
+from dgdr_job.search.inline_encoder import InlineEncoder
 from dgdr_job.space.counts import agg_pairs, disagg_pairs
+from dgdr_job.space.encode_shapes import encode_shapes
 from dgdr_job.space.gate import Gated, kv_gate
 from dgdr_job.space.knobs import RoleKnobs
 from dgdr_job.space.limits import Limits
 from dgdr_job.space.shapes import RoleShapes, role_shapes
 
+ENCODING_ROLES: frozenset[RoleKind] = frozenset({"prefill", "agg"})
+"""Roles that encode the images where no workers of their own do."""
 DEFAULT_BLOCK_SIZE: dict[Backend, int] = {"vllm": 64, "sglang": 1, "trtllm": 32}
 
 
@@ -31,11 +41,13 @@ class RolePlan:
     knobs: RoleKnobs
     shapes: RoleShapes
     gated: Gated
+    images: Images | None = None
+    """Images of a request that the role encodes."""
 
 
 @dataclass(frozen=True)
 class Branch:
-    """What may be deployed on one backend in one topology."""
+    """What may be deployed on one backend in one topology, with the encoder in one place."""
 
     backend: Backend
     topology: Topology
@@ -43,11 +55,12 @@ class Branch:
     roles: tuple[RolePlan, ...]
     limits: Limits
     max_sequence_tokens: int
+    encoder: EncoderPlacement = "Inline"
 
     @property
     def name(self) -> str:
-        """``<backend>/<topology>``."""
-        return branch_name(self.backend, self.topology)
+        """``<backend>/<topology>``, with ``+epd`` for encode workers."""
+        return branch_name(self.backend, self.topology, self.encoder)
 
     @property
     def pairs(self) -> int:
@@ -72,11 +85,6 @@ class Branch:
         if self.topology == "agg":
             return agg_pairs(shapes[0], self.limits)
         return disagg_pairs(shapes[0], shapes[1], self.limits)
-
-
-def branch_name(backend: Backend, topology: Topology) -> str:
-    """``<backend>/<topology>``."""
-    return f"{backend}/{topology}"
 
 
 def limits_of(space: SearchSpace, topology: Topology) -> Limits:
@@ -105,12 +113,20 @@ def _least(*caps: int | None) -> int | None:
 
 def max_sequence_tokens(config: SmartSearchConfig) -> int:
     """Bound of the KV gate, which is rendered as the engine's maximum length: by default what the workload needs."""
-    return config.search_space.context_length or config.workload.isl + config.workload.osl
+    return config.search_space.context_length or config.workload.prompt_tokens + config.workload.osl
+
+
+def tuples_of(space: SearchSpace) -> Iterator[tuple[Backend, Topology, EncoderPlacement]]:
+    """Every branch that is asked for: backends, then topologies, then places of the encoder."""
+    return itertools.product(space.backend, space.deployment_mode, space.encoders)
 
 
 def knobs_of(config: SmartSearchConfig, kind: RoleKind, backend: Backend) -> RoleKnobs:
-    """The listed engine limits of a role."""
+    """The listed engine limits of a role; of an encode worker its batches."""
     space = config.search_space
+    if kind == "encode":
+        batches = space.encode.batch_size
+        return RoleKnobs((batches[-1] * max(config.workload.visual_tokens, 1),), batches, (1,), (False,))
     fraction = getattr(space, f"{kind}_gpu_memory_utilization")
     return RoleKnobs(
         max_num_batched_tokens=tuple(sorted(getattr(space, f"{kind}_max_num_batched_tokens"))),
@@ -129,23 +145,39 @@ def plan_branch(
     topology: Topology,
     chains: BackendChains,
     *,
+    encoder: EncoderPlacement = "Inline",
     kv_gated: bool = True,
 ) -> Branch:
     """Enumerate and gate the shapes of every role, each on its own GPU type.
 
     Raises:
-        Unsupported: unknown model, a request longer than the model's context, no data, no legal shape, no shape
-            within the budget, or none with KV room.
+        Unsupported: unknown model, a request longer than the model's context, a topology that the backend has no form
+            of, no data, no legal shape, no shape within the budget, or none with KV room.
     """
     space = config.search_space
     model = catalog.model(space.model_name)
     bound = max_sequence_tokens(config)
     _check_context(config, model, bound)
+    kinds = role_kinds(topology, encoder)
+    problem = topology_problem(backend, frozenset(kinds))
+    if problem:
+        raise Unsupported(Reason.UNSUPPORTED_TOPOLOGY, problem)
+    images = None if config.workload.images is None else config.workload.images.images
     roles = tuple(
-        _plan_role(catalog, config, kind, _chain(chains, space, kind), model=model, bound=bound if kv_gated else None)
-        for kind in ROLES_OF_TOPOLOGY[topology]
+        _plan_encode(config, _chain(chains, space, kind), model, images)
+        if kind == "encode"
+        else _plan_role(
+            catalog,
+            config,
+            kind,
+            _chain(chains, space, kind),
+            model=model,
+            bound=bound if kv_gated else None,
+            images=images if encoder == "Inline" and kind in ENCODING_ROLES else None,
+        )
+        for kind in kinds
     )
-    branch = Branch(backend, topology, model, roles, limits_of(space, topology), bound)
+    branch = Branch(backend, topology, model, roles, limits_of(space, topology), bound, encoder)
     _check_budget(branch, space)
     return branch
 
@@ -166,6 +198,7 @@ def _plan_role(
     *,
     model: ModelFacts,
     bound: int | None,
+    images: Images | None,
 ) -> RolePlan:
     space, backend = config.search_space, chain.backend
     identity = PerfIdentity(space.model_name, chain.sku, backend, chain.performance_data)
@@ -177,15 +210,43 @@ def _plan_role(
         engine_version=chain.engine,
         gpus_per_node=space.gpus_per_node_of(kind),
         ladder=space.gpus_per_worker,
+        explicit=space.explicit_shapes,
     )
     if not shapes.legal:
         reasons = "; ".join(sorted({refused.reason for refused in shapes.refused}))
         raise Unsupported(Reason.NO_LEGAL_SHAPE, f"{kind} of {space.model_name} on {backend}: {reasons}")
-    gated = Gated(shapes.legal, ()) if bound is None else kv_gate(catalog, identity, shapes.legal, knobs, bound)
+
+    def beside(shape: Shape, estimate: KvEstimate) -> KvEstimate:
+        return InlineEncoder(catalog, identity, shape, images, (1,)).beside(estimate, 1)
+
+    gated = (
+        Gated(shapes.legal, ())
+        if bound is None
+        else kv_gate(catalog, identity, shapes.legal, knobs, bound, beside=beside)
+    )
     if not gated.kept:
         largest = max(gated.removed, key=lambda out: out.kv_tokens)
         raise Unsupported(Reason.NO_KV_FEASIBLE_SHAPE, f"{kind} of {space.model_name} on {chain.sku}: {largest.detail}")
-    return RolePlan(kind, identity, chain, knobs, shapes, gated)
+    return RolePlan(kind, identity, chain, knobs, shapes, gated, images)
+
+
+def _plan_encode(config: SmartSearchConfig, chain: Chain, model: ModelFacts, images: Images | None) -> RolePlan:
+    """Encode workers: the listed splits of the encoder, whatever splits the language model has."""
+    space = config.search_space
+    if model.vision is None or images is None:
+        raise Unsupported(Reason.UNSUPPORTED_FEATURE, f"{space.model_name}: no encoder, or no images to encode")
+    shapes = encode_shapes(
+        model.vision,
+        chain.backend,
+        splits=space.encode.tp,
+        batches=(1,) if space.encode.free_batch else space.encode.batch_size,
+    )
+    if not shapes.legal:
+        reasons = "; ".join(sorted({refused.reason for refused in shapes.refused}))
+        raise Unsupported(Reason.NO_LEGAL_SHAPE, f"encode of {space.model_name} on {chain.backend}: {reasons}")
+    identity = PerfIdentity(space.model_name, chain.sku, chain.backend, chain.performance_data)
+    knobs = knobs_of(config, "encode", chain.backend)
+    return RolePlan("encode", identity, chain, knobs, shapes, Gated(shapes.legal, ()), images)
 
 
 def _check_context(config: SmartSearchConfig, model: ModelFacts, bound: int) -> None:
@@ -194,7 +255,9 @@ def _check_context(config: SmartSearchConfig, model: ModelFacts, bound: int) -> 
         return
     given = config.search_space.context_length
     workload = config.workload
-    asked = f"isl {workload.isl:,} + osl {workload.osl:,}" if given is None else "workload.maxSequenceLength"
+    visual = f" + {workload.visual_tokens:,} visual tokens" if workload.visual_tokens else ""
+    needed = f"isl {workload.isl:,}{visual} + osl {workload.osl:,}"
+    asked = needed if given is None else "workload.maxSequenceLength"
     raise Unsupported(
         Reason.UNSUPPORTED_FEATURE,
         f"{asked} = {bound:,} tokens, but {config.search_space.model_name} takes sequences of at most "

@@ -4,31 +4,94 @@ Source of names and defaults: engine.md section 1; of the rate-matching constant
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from dgdr_api.errors import VersionChainBroken
 from dgdr_api.expressible import WORKER_GPUS
+from dgdr_api.shape import Shape
 from dgdr_api.skus import resolve_sku
-from dgdr_api.terms import BACKENDS, Backend, Fidelity, Metric, RoleKind, Topology
+from dgdr_api.terms import BACKENDS, Backend, EncoderPlacement, Fidelity, Metric, RoleKind, Topology
 from dgdr_api.versions import common_data_version
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from dgdr_job.catalog.images import Images
 from dgdr_job.timing.corrections import DEFAULTS, Corrections
 
 # Numbers are strict: a text or a truth value is never taken for one.
 Count = Annotated[int, Field(strict=True, ge=1, le=2**31 - 1)]
 Counts = Annotated[tuple[Count, ...], Field(min_length=1, max_length=64)]
 Switches = Annotated[tuple[Annotated[bool, Field(strict=True)], ...], Field(min_length=1, max_length=2)]
+Degree = Annotated[int, Field(strict=True, ge=1, le=65_536)]
 Fraction = Annotated[float, Field(strict=True, gt=0, lt=1)]
 Positive = Annotated[float, Field(strict=True, gt=0)]
+Encoder = Literal["inline", "disaggregated", "both"]
 Share = Annotated[float, Field(strict=True, gt=0, le=1)]
 WorkerCount = Count | None
+MAX_ENCODER_BATCH = 8
+"""Requests that an encode worker takes at once at most: the default limit of the engines (SGLang
+``SGLANG_ENCODER_MAX_BATCH_SIZE``)."""
 
 
 class ConfigModel(BaseModel):
     """A part of the configuration: frozen, unknown keys refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False)
+
+
+PLACEMENTS: dict[Encoder, tuple[EncoderPlacement, ...]] = {
+    "inline": ("Inline",),
+    "disaggregated": ("Disaggregated",),
+    "both": ("Inline", "Disaggregated"),
+}
+"""Where images are encoded, in the branches of each choice."""
+
+
+class Encode(ConfigModel):
+    """Encode workers of a vision-language model. Only with an encoder that is not inline."""
+
+    hardware_sku: str | None = None
+    """GPU type of encode workers; absent: hardware_sku."""
+    tp: Counts = (1, 2, 4, 8)
+    """GPUs of one worker, over which the encoder's weights are split."""
+    batch_size: Annotated[
+        tuple[Annotated[int, Field(strict=True, ge=1, le=MAX_ENCODER_BATCH)], ...], Field(min_length=1, max_length=64)
+    ] = (1, 2, 4, 8)
+    """Requests whose images are encoded together. What the backend has no flag for makes no row: a batch above one
+    has a flag in TensorRT-LLM only."""
+    free_batch: Annotated[bool, Field(strict=True)] = False
+    """Whether batches without a flag are searched all the same, to compare estimates: they cannot be rendered."""
+    max_workers: WorkerCount = None
+    latency_correction: Positive = DEFAULTS.encoder_latency
+    """Factor on the time of a pass of an encode worker."""
+    rate_degradation: Share = DEFAULTS.encoder_rate
+    """Part of the encode workers' rate that matching counts on."""
+
+    @field_validator("tp", "batch_size", mode="after")
+    @classmethod
+    def _ascending(cls, values: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(sorted(set(values)))
+
+
+class ParallelConfig(ConfigModel):
+    """One explicit parallel shape of a worker; what is left out is 1."""
+
+    tp: Degree = 1
+    """Attention tensor parallelism inside one data-parallel rank."""
+    pp: Degree = 1
+    """Pipeline parallelism."""
+    attention_dp: Degree = 1
+    """Attention data-parallel ranks."""
+    moe_tp: Degree = 1
+    """Tensor parallelism of the experts."""
+    moe_ep: Degree = 1
+    """Expert parallelism."""
+    cp: Degree = 1
+    """Context parallelism."""
+
+    @property
+    def shape(self) -> Shape:
+        """The shape; a ValueError where experts do not fill the worker (`dgdr_job.search.explicit` says it better)."""
+        return Shape(**self.model_dump())
 
 
 class SearchSpace(ConfigModel):
@@ -58,6 +121,8 @@ class SearchSpace(ConfigModel):
     """GPUs per node of every GPU type; absent: those of the catalog."""
     gpus_per_worker: Counts = WORKER_GPUS
     """GPUs per worker that are tried."""
+    parallel_configs: Annotated[tuple[ParallelConfig, ...], Field(min_length=1, max_length=64)] | None = None
+    """Shapes of workers in place of all patterns; each is tried in every role that can have it."""
     max_prefill_workers: WorkerCount = None
     max_decode_workers: WorkerCount = None
     max_prefill_gpus: WorkerCount = None
@@ -79,6 +144,10 @@ class SearchSpace(ConfigModel):
     prefill_enable_prefix_caching: Switches = (True,)
     decode_enable_prefix_caching: Switches = (False,)
     agg_enable_prefix_caching: Switches = (True,)
+    encoder: Encoder = "inline"
+    """Where images are encoded: in prefill or aggregated workers (inline), in workers of their own (disaggregated), or
+    both are searched."""
+    encode: Encode = Encode()
 
     @field_validator("gpus_per_worker", mode="after")
     @classmethod
@@ -92,7 +161,9 @@ class SearchSpace(ConfigModel):
         if not isinstance(value, Mapping) or isinstance(value.get("backend_version"), Mapping):
             return value
         asked, backends = value.get("backend_version"), value.get("backend", ())
-        named = (value.get(name) for name in ("hardware_sku", "prefill_hardware_sku", "decode_hardware_sku"))
+        named = [value.get(name) for name in ("hardware_sku", "prefill_hardware_sku", "decode_hardware_sku")]
+        encode = value.get("encode")
+        named.append(encode.get("hardware_sku") if isinstance(encode, Mapping) else None)
         skus = [sku for sku in named if sku is not None]
         try:
             versions = {
@@ -109,9 +180,38 @@ class SearchSpace(ConfigModel):
             raise ValueError("prefill_hardware_sku and decode_hardware_sku need disagg in deployment_mode")
         return self
 
+    @model_validator(mode="after")
+    def _encode_needs_encode_workers(self) -> "SearchSpace":
+        if self.encoder == "inline" and self.encode.model_fields_set:
+            given = ", ".join(f"encode.{name}" for name in sorted(self.encode.model_fields_set))
+            raise ValueError(f"{given} needs encoder disaggregated or both")
+        return self
+
+    @property
+    def encoders(self) -> tuple[EncoderPlacement, ...]:
+        """The places of the encoder that are searched, the inline one first."""
+        return PLACEMENTS[self.encoder]
+
+    @model_validator(mode="after")
+    def _one_way_to_name_shapes(self) -> "SearchSpace":
+        if self.parallel_configs is not None and "gpus_per_worker" in self.model_fields_set:
+            raise ValueError("gpus_per_worker and parallel_configs exclude each other: leave one out")
+        return self
+
+    @property
+    def explicit_shapes(self) -> tuple[Shape, ...] | None:
+        """The listed shapes, each once; None: the patterns of engine.md section 3."""
+        if self.parallel_configs is None:
+            return None
+        return tuple(dict.fromkeys(config.shape for config in self.parallel_configs))
+
     def sku_of(self, kind: RoleKind) -> str:
         """The GPU type of a role; aggregated workers always take ``hardware_sku``."""
-        own = {"prefill": self.prefill_hardware_sku, "decode": self.decode_hardware_sku}
+        own = {
+            "prefill": self.prefill_hardware_sku,
+            "decode": self.decode_hardware_sku,
+            "encode": self.encode.hardware_sku,
+        }
         return own.get(kind) or self.hardware_sku
 
     def gpus_per_node_of(self, kind: RoleKind) -> int:
@@ -119,11 +219,26 @@ class SearchSpace(ConfigModel):
         return self.gpus_per_node or resolve_sku(self.sku_of(kind)).gpus_per_node
 
 
+class ImageInput(ConfigModel):
+    """The images of one request."""
+
+    height: Count
+    """Pixels."""
+    width: Count
+    """Pixels."""
+    count: Count = 1
+
+    @property
+    def images(self) -> Images:
+        """The same as the catalog takes it."""
+        return Images(self.height, self.width, self.count)
+
+
 class Workload(ConfigModel):
     """What is asked of the deployment. Exactly one of concurrency, request_rate, saturated and kv_load_ratios."""
 
     isl: Annotated[int, Field(ge=1)]
-    """Input tokens of a request."""
+    """Input tokens of a request, those of its images apart."""
     osl: Annotated[int, Field(ge=1)]
     """Output tokens of a request."""
     concurrency: int | None = None
@@ -132,6 +247,15 @@ class Workload(ConfigModel):
     saturated: bool = False
     kv_load_ratios: Annotated[tuple[Positive, ...], Field(max_length=5)] = ()
     """Concurrency as a share of what the KV cache of a deployment holds; several are a dimension of the pool."""
+    images: ImageInput | None = None
+    """Images of a request, for a vision-language model."""
+    visual_tokens: Annotated[int, Field(ge=0)] = 0
+    """Tokens that the images of a request add to its prompt: found from the model (`dgdr_job.search.visual`)."""
+
+    @property
+    def prompt_tokens(self) -> int:
+        """Tokens of a request's prompt: isl and those of its images."""
+        return self.isl + self.visual_tokens
 
 
 class Sla(ConfigModel):
@@ -194,3 +318,9 @@ class SmartSearchConfig(ConfigModel):
     goal: Goal
     sweep: Sweep = Sweep()
     rate_matching: RateMatching = RateMatching()
+
+    @model_validator(mode="after")
+    def _encode_workers_need_images(self) -> "SmartSearchConfig":
+        if self.search_space.encoder != "inline" and self.workload.images is None:
+            raise ValueError(f"search_space.encoder {self.search_space.encoder} needs workload.images")
+        return self

@@ -8,7 +8,7 @@ from itertools import groupby
 import numpy as np
 from dgdr_api.candidate import EvaluatedCandidate
 from dgdr_api.canonical import canonical_json
-from dgdr_api.versions import template_engines
+from dgdr_api.expressible import unrendered_problem
 
 from dgdr_job.matching.arrays import Floats, Ints
 from dgdr_job.search import pareto
@@ -30,11 +30,11 @@ class Reserve:
 
     @property
     def best(self) -> EvaluatedCandidate:
-        """The highest score, of a backend with templates where there is one: the first by one metric, or the knee.
+        """The highest score, if possible of one that a template renders: the first by one metric, or the knee.
 
         There must be candidates.
         """
-        rendered = [each for each in self.candidates if template_engines(each.candidate.backend)]
+        rendered = [each for each in self.candidates if is_rendered(each)]
         return max(rendered or self.candidates, key=lambda candidate: candidate.evaluation.score)
 
 
@@ -51,8 +51,9 @@ class _Merged:
 def reserve(results: list[BranchResult], goal: Goal, osl: int, size: int, build: Build) -> Reserve:
     """Order what was found.
 
-    Points of a backend without any template stand where they rank, but never take the place of one that can be
-    rendered: as many of those follow. A front has scores of its own with and without them, so there they come first.
+    Points that no template renders, of whatever version, stand where they rank, but never take the place of one that
+    can be rendered: as many of those follow. A front has scores of its own with and without them, so there they come
+    first.
 
     Args:
         results: branches without repeated deployments.
@@ -62,16 +63,38 @@ def reserve(results: list[BranchResult], goal: Goal, osl: int, size: int, build:
         build: makes a candidate; also decides ties, by canonical JSON.
     """
     results = [result for result in results if len(result.points)]
-    renderable = [result for result in results if template_engines(result.branch.backend)]
+    rendered = [part for part in map(_rendered, results) if len(part.points)]
     found = _ordered(results, goal, osl, size, build)
-    if len(renderable) in (0, len(results)):
+    if sum(len(part.points) for part in rendered) in (0, sum(len(result.points) for result in results)):
         return found
-    own = _ordered(renderable, goal, osl, size, build).candidates
+    own = _ordered(rendered, goal, osl, size, build).candidates
     if goal.pareto:
-        others = (each for each in found.candidates if not template_engines(each.candidate.backend))
+        others = (each for each in found.candidates if not is_rendered(each))
         return Reserve((*others, *own), found.pareto_front)
     known = {each.id for each in found.candidates}
     return Reserve((*found.candidates, *(each for each in own if each.id not in known)), 0)
+
+
+def is_rendered(evaluated: EvaluatedCandidate) -> bool:
+    """Whether a template of some version renders such a candidate."""
+    candidate = evaluated.candidate
+    return unrendered_problem(candidate.backend, [role.shape for role in candidate.roles]) is None
+
+
+def _rendered(result: BranchResult) -> BranchResult:
+    """The points of a branch that a template of some version renders."""
+    branch = result.branch
+    problem = unrendered_problem(branch.backend, ())
+    if problem is not None:
+        return result.take(np.empty(0, dtype=np.int64))
+    known = [
+        np.array([unrendered_problem(branch.backend, [each.shape]) is None for each in table.shapes], dtype=np.bool_)
+        for table in result.tables
+    ]
+    if all(mask.all() for mask in known):
+        return result
+    kept = [mask[ids] for mask, ids in zip(known, result.shape_ids, strict=True)]
+    return result.take(np.flatnonzero(np.logical_and.reduce(kept)))
 
 
 def _ordered(results: list[BranchResult], goal: Goal, osl: int, size: int, build: Build) -> Reserve:

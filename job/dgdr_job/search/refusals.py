@@ -13,7 +13,8 @@ from dgdr_api.shape import Shape
 from dgdr_api.terms import PointStatus, ReasonCategory
 
 from dgdr_job.matching.arrays import Floats, Ints
-from dgdr_job.matching.match import Pairs, best_deployments
+from dgdr_job.matching.match import best_deployments
+from dgdr_job.matching.tuples import Tuples
 from dgdr_job.search.points import Points, mean_e2e_ms
 from dgdr_job.search.question import Question
 from dgdr_job.search.role_table import RoleTable
@@ -83,7 +84,7 @@ def disagg_refusals(
     question: Question,
     *,
     valid: tuple[Mask, Mask],
-    pairs: Pairs,
+    pairs: Tuples,
     rows: tuple[Ints, Ints],
     points: Points,
 ) -> Iterator[Refusal]:
@@ -145,7 +146,7 @@ def invalid_refusals(table: RoleTable, valid: Mask) -> Iterator[Refusal]:
             yield Refusal((known.shape,), "failed", "invalid_metrics", detail, 0)
 
 
-def _most_rate(question: Question, pairs: Pairs, of_pair: tuple[Ints, Ints], refused: Mask) -> Floats:
+def _most_rate(question: Question, pairs: Tuples, of_pair: tuple[Ints, Ints], refused: Mask) -> Floats:
     """Requests per second that each refused pair of shapes can serve at most within the limits."""
     most = np.zeros(refused.shape)
     if not pairs.needed_rate.any():

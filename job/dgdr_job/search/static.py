@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from dgdr_job.matching.arrays import Floats, Goal, Ints, Prices
-from dgdr_job.matching.match import Pairs, all_deployments, best_deployments, break_points
+from dgdr_job.matching.match import all_deployments, best_deployments, break_points
 from dgdr_job.matching.matched import Matched, concatenate
 from dgdr_job.matching.replicas import Rows, all_replicas, best_replicas
+from dgdr_job.matching.tuples import Pool, Tuples
 from dgdr_job.search import pareto
 from dgdr_job.search.frugal import frugal
 from dgdr_job.search.own_load import OwnLoadPairs, own_load_replicas
@@ -51,13 +52,10 @@ def evaluate_disagg(prefill: RoleTable, decode: RoleTable, question: Question) -
     ttft, tpot = prefill.ttft_ms[p], decode.tpot_ms[d]
     load = question.load(ttft, tpot, decode.slots[d])
     rate_p, rate_d = prefill.rate[p], decode.rate[d]
-    pairs = Pairs(
-        prefill_rate=rate_p,
-        prefill_gpus=prefill.gpus[p],
-        # Decoding without an end to its rate never binds: one worker serves what all prefill workers can.
-        decode_rate=np.where(np.isfinite(rate_d), rate_d, rate_p * limits.gpu_budget),
-        decode_gpus=decode.gpus[d],
-        least_decode_workers=load.least_workers,
+    # Decoding without an end to its rate never binds: one worker serves what all prefill workers can.
+    rate_d = np.where(np.isfinite(rate_d), rate_d, rate_p * limits.gpu_budget)
+    pairs = Tuples(
+        (Pool("prefill", rate_p, prefill.gpus[p]), Pool("decode", rate_d, decode.gpus[d], load.least_workers)),
         offered_rate=load.offered_rate,
         needed_rate=load.needed_rate,
     )
@@ -213,6 +211,8 @@ def _points(
         decode_row=rows[1][found.pair],
         prefill_workers=found.prefill_workers,
         decode_workers=found.decode_workers,
+        encode_row=np.full(len(found), -1),
+        encode_workers=np.zeros(len(found), dtype=np.int64),
         gpus=found.gpus,
         cost=_cost(question.prices, found.gpus, of_prefill),
         rate=found.rate,

@@ -16,8 +16,8 @@ def agg_counts(shape: Shape, limits: Limits) -> range:
 def disagg_count(prefill: Shape, decode: Shape, limits: Limits) -> int:
     """How many (prefill workers, decode workers) of these two shapes are within the limits."""
     count = 0
-    for p in range(1, limits.most_prefill_workers(prefill.gpus, decode.gpus) + 1):
-        most = limits.most_decode_workers(decode.gpus, p * prefill.gpus)
+    for p in range(1, limits.most_workers("prefill", prefill.gpus, decode.gpus) + 1):
+        most = limits.most_workers("decode", decode.gpus, p * prefill.gpus)
         least = max(-(-(limits.min_gpu_budget - p * prefill.gpus) // decode.gpus), 1)
         count += max(most - least + 1, 0)
     return count
@@ -25,9 +25,9 @@ def disagg_count(prefill: Shape, decode: Shape, limits: Limits) -> int:
 
 def most_decode_workers(prefill: Shape, decode: Shape, limits: Limits) -> int:
     """The most decode workers of any deployment of these two shapes within the limits; 0 where there is none."""
-    for count in range(limits.most_decode_workers(decode.gpus, prefill.gpus), 0, -1):
+    for count in range(limits.most_workers("decode", decode.gpus, prefill.gpus), 0, -1):
         lacking = limits.min_gpu_budget - count * decode.gpus
-        if max(-(-lacking // prefill.gpus), 1) <= limits.most_prefill_workers(prefill.gpus, count * decode.gpus):
+        if max(-(-lacking // prefill.gpus), 1) <= limits.most_workers("prefill", prefill.gpus, count * decode.gpus):
             return count
     return 0
 

@@ -40,6 +40,7 @@ def role_shapes(
     engine_version: str,
     gpus_per_node: int,
     ladder: tuple[int, ...] = WORKER_GPUS,
+    explicit: tuple[Shape, ...] | None = None,
 ) -> RoleShapes:
     """Enumerate the shapes of a role.
 
@@ -50,10 +51,12 @@ def role_shapes(
         engine_version: version of that engine.
         gpus_per_node: GPUs of one node of the role's SKU.
         ladder: GPUs per worker that are tried.
+        explicit: shapes in place of the patterns: the only way to mixed tp and attention_dp, to pp and to cp.
     """
     legal: list[Shape] = []
     refused: list[Refused] = []
-    for shape in _patterns(model, ladder):
+    shapes = _patterns(model, ladder) if explicit is None else sorted(set(explicit), key=_smallest_first)
+    for shape in shapes:
         form = RoleForm(
             backend=backend,
             engine_version=engine_version,
@@ -62,12 +65,21 @@ def role_shapes(
             is_moe=model.is_moe,
             gpus_per_node=gpus_per_node,
         )
-        reason = _model_limit(model, shape) or next(iter(shape_problems(form)), None)
+        reason = shape_problem(model, form)
         if reason:
             refused.append(Refused(shape, reason))
         else:
             legal.append(shape)
     return RoleShapes(tuple(legal), tuple(refused))
+
+
+def shape_problem(model: ModelFacts, form: RoleForm) -> str | None:
+    """The first rule of the model, or else of the backend, that a role of this form breaks; None: it is legal."""
+    return _model_limit(model, form.shape) or next(iter(shape_problems(form)), None)
+
+
+def _smallest_first(shape: Shape) -> tuple[int, ...]:
+    return (shape.gpus, *shape.key)
 
 
 def _patterns(model: ModelFacts, ladder: tuple[int, ...]) -> Iterator[Shape]:

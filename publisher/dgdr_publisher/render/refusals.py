@@ -6,7 +6,7 @@ Each check looks at one thing and either returns or raises; nothing is changed t
 from collections.abc import Sequence
 
 from dgdr_api.candidate import EvaluatedCandidate
-from dgdr_api.expressible import knob_problems, pair_problem, topology_problem
+from dgdr_api.expressible import encoder_problems, knob_problems, pair_problem, topology_problem, unrendered_shape
 from dgdr_api.replay_spec import Role
 
 from dgdr_publisher.errors import NotRenderableError
@@ -24,6 +24,8 @@ def check_renderable(evaluated: EvaluatedCandidate) -> None:
     problem = topology_problem(candidate.backend, frozenset(role.kind for role in candidate.roles))
     if problem is not None:
         raise NotRenderableError("candidate.topology", candidate.topology, problem)
+    for role in candidate.roles:
+        _check_encode_batch(role)
     if candidate.encoder != "Inline":
         raise NotRenderableError("candidate.encoder", candidate.encoder, "encode workers are not rendered yet: Inline")
     if candidate.planner is not None:
@@ -32,6 +34,12 @@ def check_renderable(evaluated: EvaluatedCandidate) -> None:
         raise NotRenderableError("candidate.router.mode", candidate.router.mode, "only roundRobin is rendered yet")
     if spec.workload.trace is not None:
         raise NotRenderableError("replaySpec.workload.trace", spec.workload.trace.path, "traces are not supported yet")
+    images = None if spec.workload.static is None else spec.workload.static.images
+    if images is not None:
+        shown = f"{images.count} of {images.height} x {images.width}"
+        raise NotRenderableError(
+            "replaySpec.workload.static.images", shown, "options of multimodal workers are not rendered yet: none"
+        )
     if spec.host_overhead_ms:
         raise NotRenderableError(
             "replaySpec.hostOverheadMs", spec.host_overhead_ms, "an overhead that no deployment setting causes: 0"
@@ -51,12 +59,22 @@ def _check_pair(roles: Sequence[Role]) -> None:
         raise NotRenderableError("candidate.roles.decode.shape.tp", shapes["decode"].tp, problem)
 
 
+def _check_encode_batch(role: Role) -> None:
+    """A batch of an encode worker needs a flag that says so."""
+    if role.kind != "encode":
+        return
+    problems = encoder_problems(role.backend, tp=role.shape.tp, batch_size=role.engine.max_num_seqs)
+    if problems:
+        raise NotRenderableError("candidate.roles.encode.engine.maxNumSeqs", role.engine.max_num_seqs, problems[0])
+
+
 def _check_role(role: Role) -> None:
     where, shape, engine = f"candidate.roles.{role.kind}", role.shape, role.engine
     if role.nextn:
         raise NotRenderableError(f"{where}.nextn", role.nextn, "multi-token prediction is not rendered yet: 0")
-    if shape.cp > 1:
-        raise NotRenderableError(f"{where}.shape.cp", shape.cp, "context parallelism is not rendered yet: 1")
+    problem = unrendered_shape(shape)
+    if problem is not None:
+        raise NotRenderableError(f"{where}.shape.cp", shape.cp, problem)
     if role.quantization.kv not in KV_FORMATS:
         known = ", ".join(sorted(KV_FORMATS))
         raise NotRenderableError(f"{where}.quantization.kv", role.quantization.kv, f"KV formats with a flag: {known}")

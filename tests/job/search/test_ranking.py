@@ -31,6 +31,8 @@ def result(deployments: list[Deployment], names: tuple[Metric, ...], backend: Ba
         decode_row=np.arange(count),
         prefill_workers=np.zeros(count, dtype=np.int64),
         decode_workers=np.ones(count, dtype=np.int64),
+        encode_row=np.full(count, -1),
+        encode_workers=np.zeros(count, dtype=np.int64),
         gpus=np.array(columns[0], dtype=np.int64),
         cost=np.array(columns[0]) * 2.0,
         rate=np.array(columns[1]),
@@ -48,6 +50,7 @@ class Named:
 
     def __init__(self, name: str, score: float, backend: Backend) -> None:
         self.name, self.score, self.id, self.backend = name, score, name, backend
+        self.roles = ()
         self.candidate = self
         self.evaluation = self
 
