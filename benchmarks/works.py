@@ -57,6 +57,16 @@ _LITTLE = (
     "requests than its own latencies imply; we add the difference to the TTFT, and rows that then miss it are out."
 )
 
+_DEEPEP = (
+    "The peer times workers with an expert on one GPU (ep of 8 and more) by DeepEP's all-to-all, for which the tables "
+    "have rows; its manifests do not ask for it (no `--moe-a2a-backend`), and its decode worker has 128 GPUs there. With "
+    "the kernels that the manifests of both sides start, its best misses both bounds."
+)
+_MIXED = (
+    "The peer searches tp and attention dp mixed in one worker, as tp2-dp8-ep16; ours does where `parallel_configs` "
+    "lists it."
+)
+
 WORKS = (
     Work(
         "qwen3-32b",
@@ -104,11 +114,8 @@ WORKS = (
         tpot_ms=40,
         cold_aim=15,
         why=(
-            "The peer times expert-parallel workers (ep of 8 and more, one expert on one GPU) with DeepEP's all-to-all, for which "
-            "the tables have rows, but its manifests do not ask for it (no `--moe-a2a-backend`), and its decode worker asks for "
-            "128 GPUs. On the kernels that both manifests start, its best misses both bounds.",
-            "Mixed tp and attention dp in one worker, as tp2-dp8-ep16, is searched by the peer; by ours only where "
-            "`parallel_configs` lists it.",
+            _DEEPEP,
+            _MIXED,
             _CLUSTER,
             _LITTLE.format("SGLang"),
         ),
