@@ -163,10 +163,11 @@ class _Best:
         """
         gpus = np.full(rows.size, float(limits.min_gpu_budget))
         rate = np.minimum(least.rate[rows], least.tuples.offered_rate[rows])
-        cheapest_gpu = min(prices.of(name) for name in least.tuples.names)
-        cost = (gpus - least.gpus[rows]) * cheapest_gpu
-        for pool in least.tuples.pools:
-            cost += least.counts[pool.name][rows] * pool.gpus[rows] * prices.of(pool.name)
+        cost = gpus
+        if not prices.one:
+            counts = {name: count[rows] for name, count in least.counts.items()}
+            cost = _cost(least.tuples.take(rows), counts, prices)
+            cost += (gpus - least.gpus[rows]) * min(prices.of(name) for name in least.tuples.names)
         gains = _value(goal, rate, gpus, cost) >= self.floor[rows]
         if goal != "rate_per_cost":
             gains &= (self.gpus[rows] != limits.min_gpu_budget) | (rate >= self.rate[rows] * (1 - TIE))
@@ -293,6 +294,13 @@ def _padded(short: Short, counts: Counts, limits: Limits, prices: Prices) -> _Po
     return _measured(short.tuples, counts, gpus, within, limits=limits, prices=prices)
 
 
+def _cost(tuples: Tuples, counts: Counts, prices: Prices) -> Floats:
+    cost = np.zeros(len(tuples))
+    for pool in tuples.pools:
+        cost += counts[pool.name] * pool.gpus * prices.of(pool.name)
+    return cost
+
+
 def _measured(
     tuples: Tuples, counts: Counts, gpus: Floats, within: npt.NDArray[np.bool_], *, limits: Limits, prices: Prices
 ) -> _Points:
@@ -302,9 +310,5 @@ def _measured(
         fits &= sum(counts[pool.name] * pool.gpus for pool in tuples.pools if pool.name in cap.pools) <= cap.gpus
     capacity = np.minimum.reduce([counts[pool.name] * pool.rate for pool in tuples.pools])
     fits &= capacity >= tuples.needed_rate * (1 - TIE)
-    cost = gpus
-    if not prices.one:
-        cost = np.zeros(len(tuples))
-        for pool in tuples.pools:
-            cost += counts[pool.name] * pool.gpus * prices.of(pool.name)
+    cost = gpus if prices.one else _cost(tuples, counts, prices)
     return _Points(counts, gpus, cost, np.minimum(capacity, tuples.offered_rate), fits)

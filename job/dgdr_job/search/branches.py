@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from dgdr_api.events import branch_name
 from dgdr_api.expressible import topology_problem
-from dgdr_api.replay_spec import ROLES_OF_TOPOLOGY, role_kinds
+from dgdr_api.replay_spec import role_kinds
 from dgdr_api.shape import Shape
 from dgdr_api.terms import Backend, EncoderPlacement, RoleKind, Topology
 from dgdr_api.versions import BackendChains, Chain
@@ -19,11 +19,11 @@ from dgdr_job.catalog.kv import KvEstimate
 from dgdr_job.catalog.model import ModelFacts
 from dgdr_job.search.config import SearchSpace, SmartSearchConfig
 from dgdr_job.search.inline_encoder import InlineEncoder
-from dgdr_job.space.counts import agg_pairs, disagg_pairs
+from dgdr_job.space.counts import agg_pairs, pool_pairs
 from dgdr_job.space.encode_shapes import encode_shapes
 from dgdr_job.space.gate import Gated, kv_gate
 from dgdr_job.space.knobs import RoleKnobs
-from dgdr_job.space.limits import Limits
+from dgdr_job.space.limits import POOL_OF_ROLE, Limits, SharedCap
 from dgdr_job.space.shapes import RoleShapes, role_shapes
 
 ENCODING_ROLES: frozenset[RoleKind] = frozenset({"prefill", "agg"})
@@ -82,28 +82,40 @@ class Branch:
 
     def pairs_of(self, *shapes: tuple[Shape, ...]) -> int:
         """Deployments of these shapes of each role within the limits, knobs aside."""
-        if self.topology == "agg":
+        if len(shapes) == 1:
             return agg_pairs(shapes[0], self.limits)
-        return disagg_pairs(shapes[0], shapes[1], self.limits)
+        names = (POOL_OF_ROLE[role.kind] for role in self.roles)
+        return pool_pairs(dict(zip(names, shapes, strict=True)), self.limits)
 
 
-def limits_of(space: SearchSpace, topology: Topology) -> Limits:
+def limits_of(space: SearchSpace, topology: Topology, encoder: EncoderPlacement = "Inline") -> Limits:
     """The hard limits on worker counts.
 
-    The cap of a GPU type binds the whole deployment where all roles share the type, and each role where they do not.
+    The cap of a GPU type binds all roles of that type together: the whole deployment, some of its roles, or one.
     """
-    caps = space.gpu_budget_by_sku
-    skus = [space.sku_of(kind) for kind in ROLES_OF_TOPOLOGY[topology]]
-    shared = len(set(skus)) == 1
-    cap = caps.get(skus[0], space.gpu_budget) if shared else space.gpu_budget
+    roles: dict[str, list[RoleKind]] = {}
+    for kind in role_kinds(topology, encoder):
+        roles.setdefault(space.sku_of(kind), []).append(kind)
+    caps = {sku: cap for sku, cap in space.gpu_budget_by_sku.items() if sku in roles}
+    whole = next(iter(roles)) if len(roles) == 1 else None
+    budget = min(space.gpu_budget, caps.get(whole, space.gpu_budget)) if whole else space.gpu_budget
+    alone = {kinds[0]: caps.get(sku) for sku, kinds in roles.items() if len(kinds) == 1 and sku != whole}
+    decodes = topology == "disagg"
     return Limits(
-        gpu_budget=min(space.gpu_budget, cap),
-        budget_name=f"budgetBySku of {skus[0]}" if cap < space.gpu_budget else "the budget",
+        gpu_budget=budget,
+        budget_name=f"budgetBySku of {whole}" if budget < space.gpu_budget else "the budget",
         min_gpu_budget=space.min_gpu_budget,
-        max_prefill_gpus=_least(space.max_prefill_gpus, None if shared else caps.get(skus[0])),
-        max_decode_gpus=_least(space.max_decode_gpus, None if shared else caps.get(skus[-1])),
+        max_prefill_gpus=_least(space.max_prefill_gpus, alone.get("prefill")),
+        max_decode_gpus=_least(space.max_decode_gpus, alone.get("decode")) if decodes else alone.get("agg"),
         max_prefill_workers=space.max_prefill_workers,
-        max_decode_workers=space.max_decode_workers,
+        max_decode_workers=space.max_decode_workers if decodes else None,
+        max_encode_gpus=alone.get("encode"),
+        max_encode_workers=space.encode.max_workers,
+        shared=tuple(
+            SharedCap(frozenset(POOL_OF_ROLE[kind] for kind in kinds), caps[sku], f"budgetBySku of {sku}")
+            for sku, kinds in roles.items()
+            if len(kinds) > 1 and sku in caps and sku != whole
+        ),
     )
 
 
@@ -177,7 +189,7 @@ def plan_branch(
         )
         for kind in kinds
     )
-    branch = Branch(backend, topology, model, roles, limits_of(space, topology), bound, encoder)
+    branch = Branch(backend, topology, model, roles, limits_of(space, topology, encoder), bound, encoder)
     _check_budget(branch, space)
     return branch
 

@@ -32,6 +32,7 @@ from dgdr_job.search.resolved import refused_whole, resolved, rounds_of, version
 from dgdr_job.search.role_rows import RoleInput
 from dgdr_job.search.role_table import RoleTable, role_table
 from dgdr_job.search.visual import images_of, visual_tokens
+from dgdr_job.space.limits import POOL_OF_ROLE
 
 Emit = Callable[[EventData], None]
 
@@ -155,10 +156,10 @@ class Sweep:
             kv_load_ratio=ratio,
             pair_problem=partial(pair_problem, branch.backend, branch.roles[-1].chain.engine),
         )
-        if branch.topology == "agg":
+        if len(tables) == 1:
             found = static.evaluate_agg(tables[0], question)
         else:
-            found = static.evaluate_disagg(tables[0], tables[1], question)
+            found = static.evaluate_pools(tables, question)
         result = _result(config, branch, tables, found, ratio)
         self._results.append(result)
         for batch in evaluations.evaluation_batches(result):
@@ -252,9 +253,11 @@ def role_input(config: SmartSearchConfig, branch: Branch, role: RolePlan) -> Rol
 
 
 def _prices(config: SmartSearchConfig, branch: Branch) -> Prices:
-    """Price of a GPU of each role; 1 where the request prices none, since nothing then depends on it."""
-    priced = [config.goal.gpu_cost_per_hour.get(role.identity.sku, 1.0) for role in branch.roles]
-    return Prices(prefill=priced[0], decode=priced[-1])
+    """Price of a GPU of each pool; 1 where the request prices none, since nothing then depends on it."""
+    prices = {
+        POOL_OF_ROLE[role.kind]: config.goal.gpu_cost_per_hour.get(role.identity.sku, 1.0) for role in branch.roles
+    }
+    return Prices(prefill=prices.get("prefill", prices["decode"]), decode=prices["decode"], encode=prices.get("encode"))
 
 
 def _result(

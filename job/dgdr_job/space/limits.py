@@ -3,11 +3,16 @@
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from dgdr_api.terms import RoleKind
+
 PoolName = Literal["prefill", "decode", "encode"]
 """The workers of one role. Workers that prefill and decode are the decode pool of a deployment."""
 
 POOL_NAMES: tuple[PoolName, ...] = get_args(PoolName)
 """In the order in which the pools of a deployment stand."""
+
+POOL_OF_ROLE: dict[RoleKind, PoolName] = {"prefill": "prefill", "decode": "decode", "agg": "decode", "encode": "encode"}
+"""The pool that the workers of a role are."""
 
 
 @dataclass(frozen=True)

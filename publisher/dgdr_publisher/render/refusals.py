@@ -24,10 +24,9 @@ def check_renderable(evaluated: EvaluatedCandidate) -> None:
     problem = topology_problem(candidate.backend, frozenset(role.kind for role in candidate.roles))
     if problem is not None:
         raise NotRenderableError("candidate.topology", candidate.topology, problem)
-    for role in candidate.roles:
-        _check_encode_batch(role)
     if candidate.encoder != "Inline":
-        raise NotRenderableError("candidate.encoder", candidate.encoder, "encode workers are not rendered yet: Inline")
+        problems = ["encode workers are not rendered yet: Inline", *_encode_problems(candidate.roles)]
+        raise NotRenderableError("candidate.encoder", candidate.encoder, "; ".join(problems))
     if candidate.planner is not None:
         raise NotRenderableError("candidate.planner", candidate.planner.mode, "planners are not rendered yet")
     if candidate.router.mode != "roundRobin":
@@ -59,13 +58,14 @@ def _check_pair(roles: Sequence[Role]) -> None:
         raise NotRenderableError("candidate.roles.decode.shape.tp", shapes["decode"].tp, problem)
 
 
-def _check_encode_batch(role: Role) -> None:
-    """A batch of an encode worker needs a flag that says so."""
-    if role.kind != "encode":
-        return
-    problems = encoder_problems(role.backend, tp=role.shape.tp, batch_size=role.engine.max_num_seqs)
-    if problems:
-        raise NotRenderableError("candidate.roles.encode.engine.maxNumSeqs", role.engine.max_num_seqs, problems[0])
+def _encode_problems(roles: Sequence[Role]) -> list[str]:
+    """Why the encode workers could not be started as they were evaluated, templates apart."""
+    return [
+        problem
+        for role in roles
+        if role.kind == "encode"
+        for problem in encoder_problems(role.backend, tp=role.shape.tp, batch_size=role.engine.max_num_seqs)
+    ]
 
 
 def _check_role(role: Role) -> None:

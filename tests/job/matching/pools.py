@@ -18,7 +18,11 @@ rates = st.one_of(
 offered = st.one_of(st.just(float("inf")), st.floats(0.1, 40.0), st.integers(1, 30).map(float))
 caps = st.none() | st.integers(1, 12)
 price = st.integers(1, 6).map(float) | st.floats(0.25, 8.0)
-prices = st.one_of(st.just(ONE_PRICE), st.builds(Prices, price, price, price), st.builds(Prices, price, price))
+prices = st.one_of(
+    st.sampled_from([ONE_PRICE, Prices(5.0, 5.0), Prices(0.2, 0.2, 0.2)]),
+    st.builds(Prices, price, price, price),
+    st.builds(Prices, price, price),
+)
 
 
 class Row(NamedTuple):

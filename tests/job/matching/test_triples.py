@@ -1,11 +1,14 @@
 """Matching of encode, prefill and decode, or encode and aggregated, equals trying all counts in exact arithmetic."""
 
+from dataclasses import replace
 from random import Random
 from typing import get_args
 
+import numpy as np
 import pytest
 from dgdr_job.matching import match, reference
 from dgdr_job.matching.arrays import Goal, Prices
+from dgdr_job.matching.fixed_decode import FixedDecode, all_others, best_others
 from dgdr_job.matching.matched import Matched, concatenate
 from dgdr_job.space.limits import Limits, PoolName
 from hypothesis import given, settings
@@ -98,3 +101,57 @@ def test_parts_hold_the_same_as_one_piece(monkeypatch: pytest.MonkeyPatch) -> No
     assert parts.pair.tolist() == whole.pair.tolist() == list(range(20))
     assert parts.encode_workers.tolist() == whole.encode_workers.tolist()
     assert parts.rate.tolist() == whole.rate.tolist()
+
+
+@settings(max_examples=800, deadline=None)
+@given(
+    case=st.tuples(rows(EPD, 4), limits(EPD, 14)) | st.tuples(rows(E_AGG, 6), limits(E_AGG, 30)),
+    goal=st.sampled_from(GOALS),
+    prices=prices,
+)
+def test_with_given_decode_workers_the_others_equal_trying_all(
+    case: tuple[list[Row], Limits], goal: Goal, prices: Prices
+) -> None:
+    """As many least and most decode workers: what a KV load ratio asks for each number of them."""
+    rows, limits = case
+    names = tuple(rows[0].pools)
+    most_gpus, most_workers = limits.caps("decode")
+    alone = [cap.gpus for cap in limits.shared if cap.pools == {"decode"}]
+    most_gpus = min([limits.gpu_budget, *alone] if most_gpus is None else [most_gpus, *alone])
+    fits = [
+        at
+        for at, row in enumerate(rows)
+        if row.least_decode_workers * row.pools["decode"][1] <= most_gpus
+        and row.least_decode_workers <= (most_workers or row.least_decode_workers)
+    ]
+    tuples = tuples_of(rows).take(np.array(fits, dtype=np.int64))
+    decode = tuples.pool("decode")
+    workers = np.array([rows[at].least_decode_workers for at in fits], dtype=np.int64)
+    entries = FixedDecode(
+        pair=np.array(fits, dtype=np.int64),
+        decode_workers=workers,
+        others=tuple(pool for pool in tuples.pools if pool is not decode),
+        decode_rate=decode.rate * workers,
+        decode_gpus=decode.gpus * workers,
+        offered_rate=tuples.offered_rate,
+        needed_rate=tuples.needed_rate,
+    )
+    found = best_others(entries, limits, goal, prices)
+    every = concatenate(list(all_others(entries, limits, prices)))
+    mine = {index: at for at, index in enumerate(found.pair.tolist())}
+    for index, row in enumerate(rows):
+        count = row.least_decode_workers
+        expected = reference.best_counts(
+            row.pools,
+            replace(limits, max_decode_workers=min(count, limits.max_decode_workers or count)),
+            goal,
+            least_decode_workers=count,
+            offered_rate=row.offered_rate,
+            needed_rate=row.needed_rate,
+            prices=prices,
+        )
+        assert (counts_of(found, mine[index], names) if index in mine else None) == expected
+        if index in mine:
+            better = (every.pair == index) & (every.rate >= found.rate[mine[index]] * (1 - 1e-12))
+            assert (better & (every.gpus <= found.gpus[mine[index]])).any() or goal == "rate_per_cost"
+            assert set(every.decode_workers[every.pair == index].tolist()) == {count}

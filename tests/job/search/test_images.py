@@ -24,7 +24,6 @@ from dgdr_job.search.visual import images_of, visual_tokens
 from dgdr_job.space.limits import Limits
 from dgdr_job.timing.encoder import inline_encoder_rows
 from dgdr_job.timing.rows import agg_rows, prefill_rows
-
 from pydantic import ValidationError
 
 from tests.job.search.runs import run, search

@@ -33,7 +33,7 @@ SATURATED = Workload(isl=100, osl=OSL, saturated=True)
 def evaluate(given_tables: tuple[RoleTable, ...], question: Question) -> static.Evaluated:
     if len(given_tables) == 1:
         return static.evaluate_agg(given_tables[0], question)
-    return static.evaluate_disagg(given_tables[0], given_tables[1], question)
+    return static.evaluate_pools(given_tables, question)
 
 
 def deployments(given_tables: tuple[RoleTable, ...], found: static.Evaluated) -> list[Deployment]:
@@ -204,8 +204,8 @@ DECODE = table("decode", {1: [(4, 10.0, 0.0, 20.0)]})
 )
 def test_bounds_are_inclusive(met: Sla, missed: Sla) -> None:
     assert len(static.evaluate_agg(AGG, ask(sla=met)).points) == 1
-    assert len(static.evaluate_disagg(PREFILL, DECODE, ask(sla=met)).points) == 1
-    for found in (static.evaluate_agg(AGG, ask(sla=missed)), static.evaluate_disagg(PREFILL, DECODE, ask(sla=missed))):
+    assert len(static.evaluate_pools((PREFILL, DECODE), ask(sla=met)).points) == 1
+    for found in (static.evaluate_agg(AGG, ask(sla=missed)), static.evaluate_pools((PREFILL, DECODE), ask(sla=missed))):
         assert len(found.points) == 0
         assert [refusal.reason for refusal in found.refusals] == ["sla_constraint"]
 
@@ -215,13 +215,13 @@ def test_a_bound_that_is_not_strict_gates_nothing() -> None:
 
 
 def test_refusals_carry_the_numbers_that_were_compared() -> None:
-    sla = static.evaluate_disagg(PREFILL, DECODE, ask(sla=Sla(ttft_ms=50, itl_ms=12.5)))
+    sla = static.evaluate_pools((PREFILL, DECODE), ask(sla=Sla(ttft_ms=50, itl_ms=12.5)))
     assert sla.refusals[0].detail == "least TTFT 100 ms > 50 ms, least TPOT 20 ms > 12.5 ms"
     e2e = static.evaluate_agg(AGG, ask(sla=Sla(e2e_ms=279)))
     assert e2e.refusals[0].detail == "least e2e 280 ms > 279 ms"
     load = static.evaluate_agg(AGG, ask(concurrency=33))
     assert load.refusals[0].detail == "33 requests are in flight, 8 GPUs hold at most 32 within the bounds"
-    rate = static.evaluate_disagg(PREFILL, DECODE, ask(request_rate=41))
+    rate = static.evaluate_pools((PREFILL, DECODE), ask(request_rate=41))
     assert rate.refusals[0].detail == "41 requests/s are asked for, 8 GPUs serve at most 40 within the bounds"
     wide = table("agg", {16: [(1, 1.0, 1.0, 1.0)]})
     assert static.evaluate_agg(wide, ask()).refusals[0].detail == (
@@ -235,20 +235,20 @@ def test_refusals_carry_the_numbers_that_were_compared() -> None:
 def test_a_strict_bound_holds_for_the_wait_of_a_fixed_concurrency() -> None:
     """28 requests, each 280 ms without a wait; a worker prefills 10/s. Within a TTFT of 1 s they may stay 1.18 s."""
     wide = table("decode", {1: [(64, 100.0, 0.0, 20.0)]})
-    found = static.evaluate_disagg(PREFILL, wide, ask("minGpus", Sla(ttft_ms=1000, itl_ms=20), concurrency=28)).points
+    found = static.evaluate_pools((PREFILL, wide), ask("minGpus", Sla(ttft_ms=1000, itl_ms=20), concurrency=28)).points
     assert (found.prefill_workers.tolist(), found.decode_workers.tolist(), found.rate.tolist()) == ([3], [1], [30.0])
     assert found.ttft_ms[0] == pytest.approx(100 + 28_000 / 30 - 280)
-    free = static.evaluate_disagg(PREFILL, wide, ask("minGpus", concurrency=28)).points
+    free = static.evaluate_pools((PREFILL, wide), ask("minGpus", concurrency=28)).points
     assert (free.prefill_workers.tolist(), free.rate.tolist()) == ([1], [10.0])
     assert free.ttft_ms[0] == pytest.approx(100 + 2800 - 280)
-    least = static.evaluate_disagg(PREFILL, wide, ask("ttft", concurrency=28)).points
+    least = static.evaluate_pools((PREFILL, wide), ask("ttft", concurrency=28)).points
     # 70/s keep each for 400 ms, of which 280 are its latency
     assert (least.prefill_workers[0], least.ttft_ms[0]) == (7, 220.0)
 
 
 def test_a_concurrency_that_would_wait_beyond_the_bounds_is_refused_with_the_rate() -> None:
     wide = table("decode", {1: [(64, 100.0, 0.0, 20.0)]})
-    found = static.evaluate_disagg(PREFILL, wide, ask(sla=Sla(ttft_ms=100, itl_ms=20), concurrency=28))
+    found = static.evaluate_pools((PREFILL, wide), ask(sla=Sla(ttft_ms=100, itl_ms=20), concurrency=28))
     assert found.refusals[0].reason == "load_constraint"
     assert found.refusals[0].detail == (
         "28 requests in flight must be served at 100 requests/s at least, else they wait beyond the bounds; "
@@ -291,7 +291,7 @@ def test_the_same_holds_for_either_role(value: float, metric: Metric) -> None:
         (PREFILL, table("decode", {1: [(4, 10.0, 0.0, value)]})),
         (PREFILL, table("decode", {1: [(4, value, 0.0, 20.0)]})),
     ):
-        found = static.evaluate_disagg(prefill, decode, ask(metric))
+        found = static.evaluate_pools((prefill, decode), ask(metric))
         assert len(found.points) == 0
         assert [(r.status, r.reason) for r in found.refusals] == [("failed", "invalid_metrics")]
 
@@ -299,7 +299,7 @@ def test_the_same_holds_for_either_role(value: float, metric: Metric) -> None:
 def test_with_one_output_token_decoding_never_binds() -> None:
     decode = table("decode", {1: [(4, float("inf"), 0.0, 0.0)]})
     one = Question(Workload(isl=100, osl=1, saturated=True), Sla(), Limits(gpu_budget=8), ("throughput",), pareto=False)
-    points = static.evaluate_disagg(PREFILL, decode, one).points
+    points = static.evaluate_pools((PREFILL, decode), one).points
     assert (points.prefill_workers[0], points.decode_workers[0], points.rate[0]) == (7, 1, 70.0)
 
 
@@ -331,6 +331,6 @@ def test_counts_of_a_front_under_a_fixed_concurrency(chosen: tuple[Metric, ...],
 
 def test_nothing_to_pair_is_nothing_found() -> None:
     empty = table("decode", {})
-    found = static.evaluate_disagg(PREFILL, empty, ask())
+    found = static.evaluate_pools((PREFILL, empty), ask())
     assert (len(found.points), found.refusals) == (0, ())
     assert len(static.evaluate_agg(table("agg", {}), ask("throughput")).points) == 0
