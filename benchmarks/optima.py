@@ -95,11 +95,12 @@ def _best(points: list[dict[str, Any]], values: Mapping[int, float]) -> Best | N
 
 
 def feasible(out: Path, topology: str) -> list[dict[str, Any]]:
-    """The feasible points of a search, of one topology."""
+    """The feasible points of a search, of one topology, with and without encode workers."""
     import pyarrow.parquet as pq  # noqa: PLC0415 - a child's peak memory starts from that of the process that forks it
 
     points = pq.read_table(out / "points.parquet").to_pylist()
-    return [point for point in points if point["status"] == "feasible" and point["branch"].split("/")[1] == topology]
+    branches = {topology, f"{topology}+epd"}
+    return [each for each in points if each["status"] == "feasible" and each["branch"].split("/")[1] in branches]
 
 
 def theirs(row: Mapping[str, str], topology: str) -> Best:
