@@ -10,8 +10,10 @@ import argparse
 import json
 import os
 import platform
+import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -54,22 +56,29 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=names, default=names, metavar="REQUEST", help=", ".join(names))
     parser.add_argument("--without-peer", action="store_true", help="print ours alone; nothing is installed or written")
     given = parser.parse_args()
+    if len(given.only) > 1:
+        for name in given.only:
+            each_apart(name, sys.argv[1:])
+        return
     measured = json.loads(RESULTS.read_text()) if RESULTS.exists() and not given.without_peer else {}
-    with tempfile.TemporaryDirectory() as name:
-        for work in WORKS:
-            if work.name in given.only:
-                folder = Path(name) / work.name
-                folder.mkdir()
-                measured[work.name] = measured_work(
-                    work, folder, given.runs, 0 if given.without_peer else given.peer_runs
-                )
+    (work,) = (work for work in WORKS if work.name in given.only)
+    with tempfile.TemporaryDirectory() as folder:
+        measured[work.name] = measured_work(
+            work, Path(folder), given.runs, 0 if given.without_peer else given.peer_runs
+        )
     if given.without_peer:
         sys.stdout.write(speed_page(measured))
         return
     RESULTS.write_text(json.dumps(measured, indent=1) + "\n")
     for file, text in (("results.md", speed_page(measured)), ("optima.md", optima_page(measured))):
         (HERE / file).write_text(text)
-        sys.stdout.write(text)
+    sys.stdout.write(speed_page({work.name: measured[work.name]}))
+
+
+def each_apart(name: str, words: Sequence[str]) -> None:
+    """Measure one request in a process of its own: a child's peak memory begins with that of its parent."""
+    others = [word for word in words if word not in {"--only", *(work.name for work in WORKS)}]
+    subprocess.run([sys.executable, "-m", "benchmarks.run", *others, "--only", name], check=True, cwd=ROOT)
 
 
 def measured_work(work: Work, folder: Path, runs: int, peer_runs: int) -> dict[str, object]:
