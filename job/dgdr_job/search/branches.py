@@ -20,7 +20,7 @@ from dgdr_job.catalog.model import ModelFacts
 from dgdr_job.search.config import SearchSpace, SmartSearchConfig
 from dgdr_job.search.inline_encoder import InlineEncoder
 from dgdr_job.space.counts import agg_pairs, pool_pairs
-from dgdr_job.space.encode_shapes import encode_shapes
+from dgdr_job.space.encode_shapes import encode_shapes, expressible_batches
 from dgdr_job.space.gate import Gated, kv_gate
 from dgdr_job.space.knobs import RoleKnobs
 from dgdr_job.space.limits import POOL_OF_ROLE, Limits, SharedCap
@@ -138,6 +138,8 @@ def knobs_of(config: SmartSearchConfig, kind: RoleKind, backend: Backend) -> Rol
     space = config.search_space
     if kind == "encode":
         batches = space.encode.batch_size
+        if not space.encode.free_batch:
+            batches = expressible_batches(backend, batches) or batches
         return RoleKnobs((batches[-1] * max(config.workload.visual_tokens, 1),), batches, (1,), (False,))
     fraction = getattr(space, f"{kind}_gpu_memory_utilization")
     return RoleKnobs(
