@@ -152,12 +152,12 @@ def rank_order(*keys: Floats | Ints) -> tuple[Ints, Ints]:
     group = np.zeros(len(keys[0]), dtype=np.int64)
     for key in keys:
         order = np.lexsort((key, group))
-        grows = (np.diff(group[order]) > 0) | _differs(key[order])
+        grows = (np.diff(group[order]) > 0) | differs(key[order])
         group[order] = np.concatenate([[0], np.cumsum(grows)])[: len(order)]
     order = np.argsort(group, kind="stable")
     return order, group[order]
 
 
-def _differs(values: Floats | Ints) -> npt.NDArray[np.bool_]:
-    """Whether each neighbour differs from the one before by more than the tie."""
+def differs(values: Floats | Ints) -> npt.NDArray[np.bool_]:
+    """Whether each value but the first differs from the one before it by more than the tie."""
     return np.abs(np.diff(values)) > TIE * np.maximum(np.abs(values[1:]), np.abs(values[:-1]))

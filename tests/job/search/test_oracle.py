@@ -14,7 +14,7 @@ from tests.job.search.silicon import DrawnCatalog, DrawnSilicon, split_of
 
 METRICS = ("throughput", "throughputPerGpu", "throughputPerCost", "throughputPerUser", "ttft", "e2eLatency", "minGpus")
 SKUS = ("h100_sxm", "h200_sxm")
-CASES = 50
+CASES = 40
 """Questions of one test, times the number of tests."""
 
 
