@@ -127,20 +127,28 @@ def prefill(
 def decode(
     catalog: Catalog, role: RoleInput, shape: Shape, workload: Workload, constants: RateMatching
 ) -> tuple[ShapeData, Rows]:
-    """Rows of a decode worker, at its least token budget.
+    """Rows of a decode worker: the token budget is the least listed value that covers a token of each sequence.
 
     Raises:
-        NoRow: the KV cache does not hold one request.
+        NoRow: the KV cache does not hold one request, or the backend cannot be given the limits.
         Unsupported: the shape has no data.
     """
-    budget = role.knobs.max_num_batched_tokens[0]
-    estimate = catalog.kv(role.identity, shape, budget, role.knobs.memory_fraction[0])
-    held = _batches(budget, estimate, role, workload, stages=shape.pp)
-    if not held:
-        raise NoRow("kv_capacity", _no_room(shape, budget, estimate, role, workload))
-    batches = [batch for batch in held if not _inexpressible(role, shape, batch * shape.pp, budget)]
-    if not batches:
-        raise NoRow("backend_topology", _inexpressible(role, shape, held[0] * shape.pp, budget)[0])
+    kept: list[tuple[int, int, KvEstimate]] = []
+    least = role.knobs.max_num_batched_tokens[0]
+    for batch in BATCH_GRID:
+        budget = role.knobs.batched_tokens_for(batch * shape.pp)
+        if budget is None:
+            break
+        estimate = catalog.kv(role.identity, shape, budget, role.knobs.memory_fraction[0])
+        if batch in _batches(budget, estimate, role, workload, stages=shape.pp):
+            kept.append((batch, budget, estimate))
+    if not kept:
+        estimate = catalog.kv(role.identity, shape, least, role.knobs.memory_fraction[0])
+        raise NoRow("kv_capacity", _no_room(shape, least, estimate, role, workload))
+    expressible = [each for each in kept if not _inexpressible(role, shape, each[0] * shape.pp, each[1])]
+    if not expressible:
+        raise NoRow("backend_topology", _inexpressible(role, shape, kept[0][0] * shape.pp, kept[0][1])[0])
+    batches = [batch for batch, _, _ in expressible]
     rows = decode_rows(catalog, role.identity, shape, isl=workload.isl, osl=workload.osl, batches=batches)
     rates = correct_decode(
         rows.batch,
@@ -151,11 +159,11 @@ def decode(
     )
     return ShapeData(shape, rows.shares, rows.plausibility), Rows(
         batch=rows.batch * shape.pp,
-        batched_tokens=np.full(len(batches), budget, dtype=np.int64),
+        batched_tokens=np.array([budget for _, budget, _ in expressible], dtype=np.int64),
         rate=rates.requests_per_s * constants.decode_rate,
         ttft_ms=np.zeros(len(batches)),
         tpot_ms=rates.tpot_ms,
-        estimates=(estimate,) * len(batches),
+        estimates=tuple(estimate for _, _, estimate in expressible),
     )
 
 
