@@ -1,4 +1,4 @@
-"""The only module that knows aiconfigurator-core.
+"""The module that knows aiconfigurator-core; `dgdr_job.catalog.aic_encoder` is its part for vision encoders.
 
 It hides the package's edges: it never downloads (the name is looked up before the package sees it), takes literal
 versions only, checks the calls that answer None or {} instead of raising, resolves number formats by the data that
@@ -16,20 +16,22 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import aiconfigurator_core
 from aiconfigurator_core.sdk import common, engine, errors, memory, models, perf_database, utils
 from aiconfigurator_core.sdk.backends.factory import get_backend
 from aiconfigurator_core.sdk.backends.sglang_backend import derive_sglang_mem_fraction_static
-from aiconfigurator_core.sdk.config import RuntimeConfig
 from aiconfigurator_core.sdk.config_builders import build_model_config
 from dgdr_api.shape import Shape
 
+from dgdr_job.catalog import aic_encoder
+from dgdr_job.catalog.agg_estimate import AggEstimate, AggregatedPoint
 from dgdr_job.catalog.border import Reasons, border
 from dgdr_job.catalog.errors import Reason, Unsupported
 from dgdr_job.catalog.hardware import Hardware
 from dgdr_job.catalog.identity import PerfIdentity
+from dgdr_job.catalog.images import Images
 from dgdr_job.catalog.kv import FRACTION_KIND, KvEstimate
 from dgdr_job.catalog.model import ModelFacts
 from dgdr_job.catalog.provenance import DataProvenance, OperatorTime, SourceShares, source_shares
@@ -77,20 +79,6 @@ _SPLITTING: Reasons = {
 }
 
 
-class AggregatedPoint(NamedTuple):
-    """The core's aggregated estimate of one worker.
-
-    Attributes:
-        ttft_ms: Mean time to first token.
-        tpot_ms: Mean time per output token, 0 for one output token.
-        requests_per_s: Requests of the whole worker, all data-parallel ranks and pipeline stages.
-    """
-
-    ttft_ms: float
-    tpot_ms: float
-    requests_per_s: float
-
-
 def read_model(model: str) -> ModelFacts:
     """Reads a model's configuration.
 
@@ -122,7 +110,7 @@ def read_model(model: str) -> ModelFacts:
             experts_per_token=int(info["topk"] or 0) if is_moe else 0,
             moe_intermediate_size=int(info["moe_inter_size"] or 0) if is_moe else 0,
             context_length=int(info["context"] or 0),
-            is_vision_language=isinstance(info["extra_params"], common.VisionEncoderConfig),
+            vision=aic_encoder.vision_facts(info["extra_params"]),
             quantization=algorithm,
             quantization_block=_FP8_BLOCK if algorithm == "fp8_block" else None,
             nextn_predict_layers=int(text.get("num_nextn_predict_layers") or 0),
@@ -206,6 +194,14 @@ class PerformanceModel:
         if shape.key not in self._workers:
             self._workers[shape.key] = WorkerModel(self, shape)
         return self._workers[shape.key]
+
+    def encode_worker(self, tp: int) -> aic_encoder.EncodeWorker:
+        """The model's vision encoder alone, split over ``tp`` GPUs.
+
+        Raises:
+            Unsupported: UnsupportedFeature or NoLegalShape.
+        """
+        return aic_encoder.EncodeWorker(self, tp)
 
     @cached_property
     def provenance(self) -> DataProvenance:
@@ -389,29 +385,36 @@ class WorkerModel:
             times = [self._engine.predict_decode_latency(batch, isl, osl) for batch in batches]
         return self._checked(times, what)
 
-    def aggregated(self, points: Sequence[tuple[int, int]], isl: int, osl: int) -> list[AggregatedPoint]:
+    @cached_property
+    def encoder(self) -> aic_encoder.EncoderModel:
+        """The vision encoder inside this worker.
+
+        Raises:
+            Unsupported: UnsupportedFeature: the model has none.
+        """
+        return aic_encoder.beside_language_model(self._performance, self._model, self.spec_bytes)
+
+    def aggregated(
+        self, points: Sequence[tuple[int, int]], isl: int, osl: int, images: Images | None = None
+    ) -> list[AggregatedPoint]:
         """The core's aggregated estimate (``run_agg``) at (batch, context tokens per pass).
 
-        For one output token the core gives no rate; it is then the batch over the time of its prefill passes,
-        and the time per output token is 0.
+        With images the worker encodes them too: the core adds one pass over the images of the whole batch to the time
+        to first token and to the time in which the batch is served. ``isl`` counts their tokens.
 
         Raises:
             Unsupported: MissingOperatorData, UnsupportedDtype or InvalidData.
         """
         what = f"aggregated serving of {isl}/{osl} tokens"
-        answers = []
+        encoder_ms: dict[int, float] = {}
+        if images is not None and self._performance.facts.vision is not None:
+            batches = sorted({batch for batch, _ in points})
+            passes = self.encoder.passes(batches, images)
+            encoder_ms = {batch: found.latency_ms for batch, found in zip(batches, passes, strict=True)}
         with self._asking(what):
-            backend = get_backend(self._identity.backend)
-            for batch, ctx_tokens in points:
-                runtime = RuntimeConfig(batch_size=batch, beam_width=1, isl=isl, osl=osl, prefix=0)
-                summary: Any = backend.run_agg(self._model, self._performance.database, runtime, ctx_tokens=ctx_tokens)
-                row = summary.get_result_dict()
-                tpot_ms, rate = float(row["tpot"]), float(row["request_rate"])
-                if osl <= 1:
-                    passes = summary.get_per_ops_data()["scheduling"]
-                    tpot_ms = 0.0
-                    rate = 1000 * row["concurrency"] / (passes["num_mix_steps"] * passes["mix_step_latency_ms"])
-                answers.append(AggregatedPoint(float(row["ttft"]), tpot_ms, rate))
+            backend: Any = get_backend(self._identity.backend)
+            estimate = AggEstimate(backend, self._model, self._engine, isl=isl, osl=osl)
+            answers = [estimate.point(batch, ctx, encoder_ms.get(batch, 0.0)) for batch, ctx in points]
         self._checked([value for a in answers for value in (a.ttft_ms, a.requests_per_s)], what)
         if osl > 1:
             self._checked([a.tpot_ms for a in answers], what)

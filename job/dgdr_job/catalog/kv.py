@@ -1,6 +1,7 @@
 """How many tokens of KV cache a shape leaves room for."""
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import Literal
 
 FractionKind = Literal["of_total", "of_free"]
@@ -13,7 +14,8 @@ FRACTION_KIND: dict[str, FractionKind] = {"vllm": "of_total", "sglang": "of_tota
 class KvEstimate:
     """Memory of one GPU (one rank) of a worker, and the KV tokens it holds.
 
-    The worker holds ``tokens_per_rank * attention_dp`` tokens. The vision encoder's weights are not in it.
+    The worker holds ``tokens_per_rank * attention_dp`` tokens. A vision encoder beside the language model is not in it:
+    `beside_encoder` adds it.
 
     Attributes:
         tokens_per_rank: KV tokens, 0 when nothing is left.
@@ -40,3 +42,38 @@ class KvEstimate:
     communication_gib: float
     kv_bytes_per_token: int
     reason: str | None = None
+
+    def beside_encoder(self, weights_gib: float, activations_gib: float) -> "KvEstimate":
+        """The estimate of the same GPU when it holds a vision encoder too.
+
+        What the encoder takes is taken from the KV cache: all of it where the memory fraction is of all memory, that
+        fraction of it where it is of the free memory. Every token takes the same KV bytes in the models that have an
+        encoder.
+
+        Args:
+            weights_gib: Weights of the encoder on this GPU.
+            activations_gib: Its activations.
+        """
+        taken = (weights_gib + activations_gib) * (self.memory_fraction if self.fraction_kind == "of_free" else 1.0)
+        tokens = max(math.floor((self._kv_gib - taken) * (1 << 30) / self.kv_bytes_per_token), 0)
+        reason = self.reason
+        if not tokens and reason is None:
+            reason = (
+                f"the vision encoder's {weights_gib:.2f} GiB of weights and {activations_gib:.2f} GiB of activations "
+                f"leave no KV cache in {self.capacity_gib:.2f} GiB at memory fraction {self.memory_fraction:g}"
+            )
+        return replace(
+            self,
+            tokens_per_rank=tokens if self.tokens_per_rank else 0,
+            weights_gib=self.weights_gib + weights_gib,
+            activations_gib=self.activations_gib + activations_gib,
+            reason=reason,
+        )
+
+    @property
+    def _kv_gib(self) -> float:
+        """Memory of the KV cache; negative where weights and buffers leave none."""
+        others = self.weights_gib + self.activations_gib + self.runtime_gib + self.communication_gib
+        if self.fraction_kind == "of_free":
+            return (self.capacity_gib - others) * self.memory_fraction
+        return self.capacity_gib * self.memory_fraction - others

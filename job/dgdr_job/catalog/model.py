@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from dgdr_job.catalog.images import VisionFacts
+
 
 @dataclass(frozen=True)
 class ModelFacts:
@@ -18,7 +20,8 @@ class ModelFacts:
         experts_per_token: Experts that one token visits, 0 for a dense model.
         moe_intermediate_size: Width of one expert, 0 for a dense model.
         context_length: Longest sequence in tokens, 0 when the config does not say.
-        is_vision_language: Whether the model takes images and its encoder is modelled (the Qwen3-VL family).
+        vision: Its vision encoder, or None when it takes no images or the encoder is not modelled (it is for the
+            Qwen3-VL family).
         quantization: The checkpoint's weight format (``fp8_block``, ``nvfp4``, …), or None for unquantized.
         quantization_block: Rows of one scale block when ``quantization`` is ``fp8_block`` (128), otherwise None.
             The experts' width over moe_tp must be a multiple of it.
@@ -38,12 +41,17 @@ class ModelFacts:
     experts_per_token: int
     moe_intermediate_size: int
     context_length: int
-    is_vision_language: bool
+    vision: VisionFacts | None
     quantization: str | None
     quantization_block: int | None
     nextn_predict_layers: int
     config_sha256: str
     needs_remote_code: bool = False
+
+    @property
+    def is_vision_language(self) -> bool:
+        """Whether the model takes images and its encoder is modelled."""
+        return self.vision is not None
 
     @property
     def is_fp8_block(self) -> bool:

@@ -18,6 +18,7 @@ TABLES_OF_OPERATOR: Mapping[str, tuple[str, ...]] = {
     "DsaGeneration": ("dsa_generation_module",),
     "Dsv4Context": ("dsv4_csa_context_module", "dsv4_hca_context_module"),
     "Dsv4Generation": ("dsv4_csa_generation_module", "dsv4_hca_generation_module"),
+    "EncoderAttention": ("encoder_attention",),
     "Gdn": ("gdn",),
     "Gemm": ("gemm",),
     "GenerationAttention": ("generation_attention",),

@@ -14,6 +14,41 @@ to 2.5 ms a layer, at 39 times its roofline and more. Sound data of small models
 """
 
 
+SLOWEST_ENCODER_RATIO = 9.0
+"""An encoder pass slower than this multiple of its roofline is suspect, if launching kernels does not explain it.
+
+Estimates of aiconfigurator-core 0.12.0 for one image: sound data lies at 1.5 to 8.2 times the roofline, the data known
+to be bad (SGLang 0.5.14 on B300 and GB300) at 10 times with 1024 x 1024 pixels and at 30 with 2048 x 2048.
+"""
+
+
+@dataclass(frozen=True)
+class EncoderPlausibility:
+    """The encoder's pass over the images of one request on one GPU, beside the least that it can take.
+
+    Attributes:
+        pass_ms: Estimated time.
+        roofline_ms: By peak arithmetic and memory bandwidth, a lower bound.
+        is_implausible: Faster than the roofline, or slower than 9 times of it and than launching kernels explains.
+    """
+
+    pass_ms: float
+    roofline_ms: float
+    is_implausible: bool
+
+
+def encoder_plausibility(pass_ms: float, *, roofline_ms: float, layers: int) -> EncoderPlausibility:
+    """Judges one pass of an encoder.
+
+    Args:
+        pass_ms: Estimated time, positive.
+        roofline_ms: The least that the same operators can take.
+        layers: Layers of the encoder.
+    """
+    too_slow = pass_ms > SLOWEST_ENCODER_RATIO * roofline_ms and pass_ms > LAUNCH_MS_PER_LAYER * layers
+    return EncoderPlausibility(pass_ms, roofline_ms, pass_ms < roofline_ms or too_slow)
+
+
 @dataclass(frozen=True)
 class Plausibility:
     """A decode step of one request beside the time that reading the weights takes.

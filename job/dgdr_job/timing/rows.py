@@ -16,6 +16,7 @@ from pydantic import JsonValue, TypeAdapter
 
 from dgdr_job.catalog.catalog import Catalog
 from dgdr_job.catalog.identity import PerfIdentity
+from dgdr_job.catalog.images import Images
 from dgdr_job.catalog.provenance import SourceShares
 from dgdr_job.timing.plausibility import Plausibility, plausibility
 
@@ -145,8 +146,8 @@ def prefill_rows(
         identity=identity,
         shape=shape,
         isl=isl,
-        batch=_integers(batches),
-        latency_ms=_floats(stored.columns["latency_ms"]),
+        batch=integers(batches),
+        latency_ms=floats(stored.columns["latency_ms"]),
         shares=stored.shares,
         plausibility=stored.plausibility,
     )
@@ -182,15 +183,22 @@ def decode_rows(
         shape=shape,
         isl=isl,
         osl=osl,
-        batch=_integers(batches),
-        decode_total_ms=_floats(stored.columns["decode_total_ms"]),
+        batch=integers(batches),
+        decode_total_ms=floats(stored.columns["decode_total_ms"]),
         shares=stored.shares,
         plausibility=stored.plausibility,
     )
 
 
 def agg_rows(
-    catalog: Catalog, identity: PerfIdentity, shape: Shape, *, isl: int, osl: int, points: Sequence[tuple[int, int]]
+    catalog: Catalog,
+    identity: PerfIdentity,
+    shape: Shape,
+    *,
+    isl: int,
+    osl: int,
+    points: Sequence[tuple[int, int]],
+    images: Images | None = None,
 ) -> AggRows:
     """The core's aggregated estimate at each point.
 
@@ -201,6 +209,7 @@ def agg_rows(
         isl: Prompt tokens, visual tokens included, at least 1.
         osl: Output tokens, at least 1.
         points: (requests on each rank, prompt tokens of a pass), each a steady state (see `is_steady`).
+        images: Images of one request that the worker encodes itself; their tokens are part of ``isl``.
 
     Raises:
         Unsupported: As for `prefill_rows`.
@@ -208,7 +217,7 @@ def agg_rows(
 
     def compute(performance: "PerformanceModel") -> _Stored:
         worker = performance.worker(shape)
-        answers = worker.aggregated(points, isl, osl)
+        answers = worker.aggregated(points, isl, osl, images)
         batch, ctx = points[len(points) // 2] if points else (1, isl)
         columns = {
             "ttft_ms": [answer.ttft_ms for answer in answers],
@@ -219,17 +228,19 @@ def agg_rows(
         return _Stored(columns, shares, _judge(performance, shape, isl, osl))
 
     inputs = _inputs(shape, isl=isl, osl=osl, points=[list(point) for point in points])
+    if images is not None:
+        inputs["images"] = [images.height, images.width, images.count]
     stored = catalog.recall("agg", identity, inputs, _STORED, compute)
     return AggRows(
         identity=identity,
         shape=shape,
         isl=isl,
         osl=osl,
-        batch=_integers([batch for batch, _ in points]),
-        ctx_tokens=_integers([ctx for _, ctx in points]),
-        ttft_ms=_floats(stored.columns["ttft_ms"]),
-        tpot_ms=_floats(stored.columns["tpot_ms"]),
-        requests_per_s=_floats(stored.columns["requests_per_s"]),
+        batch=integers([batch for batch, _ in points]),
+        ctx_tokens=integers([ctx for _, ctx in points]),
+        ttft_ms=floats(stored.columns["ttft_ms"]),
+        tpot_ms=floats(stored.columns["tpot_ms"]),
+        requests_per_s=floats(stored.columns["requests_per_s"]),
         shares=stored.shares,
         plausibility=stored.plausibility,
     )
@@ -259,13 +270,15 @@ def _inputs(shape: Shape, **lengths: JsonValue) -> dict[str, JsonValue]:
     return {"shape": list(shape.key), **lengths}
 
 
-def _integers(values: Sequence[int]) -> IntArray:
+def integers(values: Sequence[int]) -> IntArray:
+    """A column of whole numbers that cannot be written."""
     column = np.array(values, dtype=np.int64)
     column.flags.writeable = False
     return column
 
 
-def _floats(values: Sequence[float]) -> FloatArray:
+def floats(values: Sequence[float]) -> FloatArray:
+    """A column of numbers that cannot be written."""
     column = np.array(values, dtype=np.float64)
     column.flags.writeable = False
     return column

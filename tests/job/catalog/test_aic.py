@@ -55,7 +55,7 @@ class TestModel:
             experts_per_token=0,
             moe_intermediate_size=0,
             context_length=40960,
-            is_vision_language=False,
+            vision=None,
             quantization=None,
             quantization_block=None,
             nextn_predict_layers=0,
