@@ -74,7 +74,7 @@ class DrawnCatalog(Catalog):
             experts_per_token=8 if experts else 0,
             moe_intermediate_size=2048 if experts else 0,
             context_length=40_960,
-            is_vision_language=False,
+            vision=None,
             quantization=None,
             quantization_block=None,
             nextn_predict_layers=0,
@@ -131,7 +131,9 @@ class DrawnWorker:
     def decode_total_ms(self, batches: Sequence[int], isl: int, osl: int) -> list[float]:
         return [self.silicon.decode_total_ms(self.sku, self.split, batch, osl) for batch in batches]
 
-    def aggregated(self, points: Sequence[tuple[int, int]], isl: int, osl: int) -> "list[AggregatedPoint]":
+    def aggregated(
+        self, points: Sequence[tuple[int, int]], isl: int, osl: int, images: None = None
+    ) -> "list[AggregatedPoint]":
         answers = [self.silicon.aggregated(self.sku, self.split, batch, ctx, osl) for batch, ctx in points]
         return [
             cast("AggregatedPoint", SimpleNamespace(ttft_ms=ttft, tpot_ms=tpot, requests_per_s=rate))
