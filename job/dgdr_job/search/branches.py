@@ -184,7 +184,7 @@ def _plan_role(
         raise Unsupported(Reason.NO_LEGAL_SHAPE, f"{kind} of {space.model_name} on {backend}: {reasons}")
     gated = Gated(shapes.legal, ()) if bound is None else kv_gate(catalog, identity, shapes.legal, knobs, bound)
     if not gated.kept:
-        largest = max(gated.removed, key=lambda out: out.kv_tokens)
+        largest = max(gated.removed, key=lambda out: (out.kv_tokens, out.shape.gpus))
         raise Unsupported(Reason.NO_KV_FEASIBLE_SHAPE, f"{kind} of {space.model_name} on {chain.sku}: {largest.detail}")
     return RolePlan(kind, identity, chain, knobs, shapes, gated)
 
