@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import aiconfigurator_core
 from aiconfigurator_core.sdk import common, engine, errors, memory, models, perf_database, utils
@@ -26,11 +26,12 @@ from aiconfigurator_core.sdk.config_builders import build_model_config
 from dgdr_api.shape import Shape
 
 from dgdr_job.catalog import aic_encoder
+from dgdr_job.catalog.agg_estimate import AggEstimate, AggregatedPoint
 from dgdr_job.catalog.border import Reasons, border
 from dgdr_job.catalog.errors import Reason, Unsupported
 from dgdr_job.catalog.hardware import Hardware
 from dgdr_job.catalog.identity import PerfIdentity
-from dgdr_job.catalog.images import Images, image_tokens
+from dgdr_job.catalog.images import Images
 from dgdr_job.catalog.kv import FRACTION_KIND, KvEstimate
 from dgdr_job.catalog.model import ModelFacts
 from dgdr_job.catalog.provenance import DataProvenance, OperatorTime, SourceShares, source_shares
@@ -76,20 +77,6 @@ _SPLITTING: Reasons = {
     KeyError: Reason.NO_LEGAL_SHAPE,
     ValueError: Reason.NO_LEGAL_SHAPE,
 }
-
-
-class AggregatedPoint(NamedTuple):
-    """The core's aggregated estimate of one worker.
-
-    Attributes:
-        ttft_ms: Mean time to first token.
-        tpot_ms: Mean time per output token, 0 for one output token.
-        requests_per_s: Requests of the whole worker, all data-parallel ranks and pipeline stages.
-    """
-
-    ttft_ms: float
-    tpot_ms: float
-    requests_per_s: float
 
 
 def read_model(model: str) -> ModelFacts:
@@ -415,28 +402,19 @@ class WorkerModel:
         With images the worker encodes them too: the core adds one pass over the images of the whole batch to the time
         to first token and to the time in which the batch is served. ``isl`` counts their tokens.
 
-        For one output token the core gives no rate; it is then the batch over the time of its prefill passes,
-        and the time per output token is 0.
-
         Raises:
             Unsupported: MissingOperatorData, UnsupportedDtype or InvalidData.
         """
         what = f"aggregated serving of {isl}/{osl} tokens"
-        vision, answers = self._performance.facts.vision, []
-        text = isl if images is None or vision is None else isl - image_tokens(images, vision)
+        encoder_ms: dict[int, float] = {}
+        if images is not None and self._performance.facts.vision is not None:
+            batches = sorted({batch for batch, _ in points})
+            passes = self.encoder.passes(batches, images)
+            encoder_ms = {batch: found.latency_ms for batch, found in zip(batches, passes, strict=True)}
         with self._asking(what):
-            backend = get_backend(self._identity.backend)
-            for batch, ctx_tokens in points:
-                runtime = aic_encoder.runtime_config(isl=text, osl=osl, batch=batch, images=images)
-                summary: Any = backend.run_agg(self._model, self._performance.database, runtime, ctx_tokens=ctx_tokens)
-                row = summary.get_result_dict()
-                tpot_ms, rate = float(row["tpot"]), float(row["request_rate"])
-                if osl <= 1:
-                    passes = summary.get_per_ops_data()["scheduling"]
-                    tpot_ms = 0.0
-                    all_passes = row["encoder_latency"] + passes["num_mix_steps"] * passes["mix_step_latency_ms"]
-                    rate = 1000 * row["concurrency"] / all_passes
-                answers.append(AggregatedPoint(float(row["ttft"]), tpot_ms, rate))
+            backend: Any = get_backend(self._identity.backend)
+            estimate = AggEstimate(backend, self._model, self._engine, isl=isl, osl=osl)
+            answers = [estimate.point(batch, ctx, encoder_ms.get(batch, 0.0)) for batch, ctx in points]
         self._checked([value for a in answers for value in (a.ttft_ms, a.requests_per_s)], what)
         if osl > 1:
             self._checked([a.tpot_ms for a in answers], what)

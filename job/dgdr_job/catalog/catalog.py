@@ -3,7 +3,8 @@
 The performance model is opened only when something is not in the cache.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -63,6 +64,7 @@ class Catalog:
         self._memory: dict[PerfIdentity, _Memory] = {}
         self._seen: dict[tuple[str, str], Any] = {}
         self._model_keys: dict[str, dict[str, JsonValue]] = {}
+        self._unwritten: set[PerfIdentity] | None = None
 
     def shipped_models(self) -> list[str]:
         """Ids that need no local directory, sorted."""
@@ -141,6 +143,19 @@ class Catalog:
         if isinstance(answer, _Refusal):
             raise Unsupported(answer.reason, answer.message)
         return answer
+
+    @contextmanager
+    def written_together(self) -> Iterator[None]:
+        """Inside, estimates of memory are kept and written once at the end: they share a file, of all shapes."""
+        outermost = self._unwritten is None
+        self._unwritten = self._unwritten or set()
+        try:
+            yield
+        finally:
+            if outermost:
+                unwritten, self._unwritten = self._unwritten, None
+                for identity in sorted(unwritten, key=lambda each: each.label):
+                    self._store_memory(identity)
 
     def performance(self, identity: PerfIdentity) -> "PerformanceModel":
         """The opened performance model, imported now if it was not before.
@@ -231,6 +246,9 @@ class Catalog:
 
     def _store_memory(self, identity: PerfIdentity) -> None:
         """Writes what is known now, with what another process has added since."""
+        if self._unwritten is not None:
+            self._unwritten.add(identity)
+            return
         known = self._memory[identity]
         stored = self._stored_memory(identity)
         merged = _Memory({**stored.fractions, **known.fractions}, {**stored.estimates, **known.estimates})

@@ -239,7 +239,7 @@ def _plan_role(
         else kv_gate(catalog, identity, shapes.legal, knobs, bound, beside=beside)
     )
     if not gated.kept:
-        largest = max(gated.removed, key=lambda out: out.kv_tokens)
+        largest = max(gated.removed, key=lambda out: (out.kv_tokens, out.shape.gpus))
         raise Unsupported(Reason.NO_KV_FEASIBLE_SHAPE, f"{kind} of {space.model_name} on {chain.sku}: {largest.detail}")
     return RolePlan(kind, identity, chain, knobs, shapes, gated, images)
 

@@ -94,7 +94,8 @@ class Sweep:
         check_parallel_configs(self._catalog, config, chains)
         if config.sweep.max_seconds is not None:
             self._stop_at = started + config.sweep.max_seconds
-        branches, coverage = self._preflight(config, chains)
+        with self._catalog.written_together():
+            branches, coverage = self._preflight(config, chains)
         self._pool = sum(branch.pairs for branch in branches) * rounds_of(config)
         self._total = sum(len(role.gated.kept) for branch in branches for role in branch.roles)
         self._emit(resolved(self._catalog, config, chains, branches, coverage))
@@ -129,7 +130,8 @@ class Sweep:
         """Evaluate one branch, as far as time allows, and tell what it found: one round for each KV load ratio."""
         problem = router_problem(self._run.search.router[0], branch, config.search_space.hardware_sku)
         if problem is None:
-            tables = tuple(self._table(config, branch, index) for index in range(len(branch.roles)))
+            with self._catalog.written_together():
+                tables = tuple(self._table(config, branch, index) for index in range(len(branch.roles)))
         else:
             tables = refused_tables(branch, problem)
             self._done += sum(len(table.reached) for table in tables)

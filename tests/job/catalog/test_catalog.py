@@ -174,6 +174,24 @@ def test_two_catalogs_add_to_the_same_file(tmp_path: Path, monkeypatch: pytest.M
     assert [again.kv(QWEN, Shape(tp=tp), 8192) for tp in (1, 2, 4)] == found
 
 
+def test_memory_written_together_is_one_write_even_when_the_work_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalog = Catalog(DiskCache(tmp_path))
+
+    def failing() -> None:
+        with catalog.written_together(), catalog.written_together():
+            catalog.kv(QWEN, Shape(), 8192)
+            catalog.kv(QWEN, Shape(tp=2), 8192)
+            assert not list(tmp_path.glob("memory/*.json"))
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        failing()
+    another = fresh(catalog, monkeypatch)
+    assert [another.kv(QWEN, Shape(tp=tp), 8192).tokens_per_rank > 0 for tp in (1, 2)] == [True, True]
+
+
 @pytest.mark.parametrize("damage", [b"", b"null", b'{"schema":1,"key":{},"value":{"result":{"gemm":1}}}'])
 def test_damaged_files_are_computed_again(tmp_path: Path, damage: bytes) -> None:
     expected = Catalog(DiskCache(tmp_path)).quantization(QWEN), Catalog(DiskCache(tmp_path)).kv(QWEN, Shape(), 8192)
