@@ -62,6 +62,10 @@ crds: $(VENV)/.dev
 	$(BIN)/python -m dgdr_api.crd --write crds
 	$(BIN)/python -m docs.generate --write
 
+## docs/coverage.md anew: the validation matrix, judged by the performance data.
+coverage: $(VENV)/.dev
+	$(BIN)/python -m docs.coverage_page
+
 lock: $(VENV)/.dev
 	$(BIN)/python .ci/lock.py --write
 

@@ -49,7 +49,8 @@ class Row:
         expected = {} if self.probe.expected is None else {"expected": self.probe.expected}
         told = {} if self.as_expected is None else {"asExpected": self.as_expected}
         dumped = self.verdict.model_dump(mode="json", by_alias=True)
-        return {"model": self.probe.tuple.model, "verdict": self.word, **expected, **told, **dumped}
+        named = {} if self.probe.row is None else {"row": self.probe.row}
+        return {**named, "model": self.probe.tuple.model, "verdict": self.word, **expected, **told, **dumped}
 
     @property
     def note(self) -> str:
@@ -97,11 +98,13 @@ def print_text(rows: Sequence[Row]) -> None:
 
 
 def markdown(rows: Sequence[Row]) -> str:
-    """The same as a table for a page, with its notes as a list."""
+    """The same as a table for a page, with row and budget, and its notes as a list."""
     notes = _numbered(rows)
-    names = [name for name, _ in COLUMNS]
-    lines = [_line(names), _line("--:" if numeric else "---" for _, numeric in COLUMNS)]
-    lines += [_line(row.cells(notes.get(row.note))) for row in rows]
+    columns = (("row", True), *COLUMNS[:3], ("budget", True), *COLUMNS[3:])
+    lines = [_line(name for name, _ in columns), _line("--:" if numeric else "---" for _, numeric in columns)]
+    for row in rows:
+        cells = row.cells(notes.get(row.note))
+        lines.append(_line([row.probe.row or "", *cells[:3], str(row.probe.tuple.budget), *cells[3:]]))
     listed = [f"{number}. {text}" for text, number in notes.items()]
     return "\n".join([*lines, "", *listed, "", summary(rows), ""])
 

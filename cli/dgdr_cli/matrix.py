@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 MOST_GPUS = 65_536
 MOST_TOKENS = 2**31 - 1
 COLUMNS = ("model_path", "backend", "mode", "sku", "gpu_budget", "isl", "osl")
-NOT_MODELLED, EXPECTED = "feature_not_modelled", "expected_here"
+NOT_MODELLED, EXPECTED, ROW = "feature_not_modelled", "expected_here", "row"
 VERDICTS = ("supported", "supported-except", "unsupported")
 
 
@@ -30,13 +30,15 @@ class Probe:
 
     tuple: "Tuple"
     expected: str | None = None
+    row: str | None = None
+    """What the matrix calls the row."""
 
 
 def read_matrix(path: Path) -> list[Probe]:
     """The rows of a CSV file; ends with exit 2, naming file, line and column, where one is wrong.
 
     Needed are the columns of ``COLUMNS``. Optional are ``feature_not_modelled``, names of features beside the tuple
-    that no estimate knows, and ``expected_here``, one of ``VERDICTS``; others are left alone.
+    that no estimate knows, ``expected_here``, one of ``VERDICTS``, and ``row``, a name; others are left alone.
     """
     reader = csv.DictReader(read_text(path).splitlines(), restval="")
     missing = [name for name in COLUMNS if name not in (reader.fieldnames or [])]
@@ -67,7 +69,7 @@ def _probe(path: Path, line: int, row: dict[str, str]) -> Probe:
         int(row["gpu_budget"]),
         not_modelled=_features(path, line, row.get(NOT_MODELLED) or ""),
     )
-    return Probe(asked, expected)
+    return Probe(asked, expected, row.get(ROW) or None)
 
 
 def _features(path: Path, line: int, cell: str) -> "tuple[NotModelled, ...]":

@@ -13,7 +13,7 @@ import yaml
 from dgdr_api.canonical import canonical_json
 from dgdr_publisher.report.reading import read_report
 
-from tests.cluster.team import Team
+from tests.cluster.team import Team, eventually
 
 _UID = re.compile(r"-g(\d+)-[0-9a-f]{4}-([0-9a-f]{8})$")
 _OF_THE_UID = ("/run-uid", "/request-uid")
@@ -58,6 +58,9 @@ def search(request: dict[str, Any], folder: Path) -> Laptop:
 
 def assert_the_same(team: Team, run: dict[str, Any], laptop: Laptop) -> None:
     """Assert that a run of the cluster holds what a laptop found: candidates, their order, the numbers, every point."""
+    named = {ref["name"] for ref in run["status"].get("candidateRefs", ())}
+    # The run's status is written before the candidates go that it no longer names.
+    eventually(lambda: set(team.candidates(run)) == named, "no candidate but those that the run names")
     found = team.candidates(run)
     assert sorted(map(_told, found.values())) == sorted(map(_told, laptop.candidates))
     ours, theirs = run["status"], laptop.status

@@ -11,11 +11,12 @@ from typer.testing import CliRunner
 
 from tests.conftest import ROOT
 
+GUIDES = ("architecture", "cluster", "coverage", "decisions", "rbac", "reasons", "troubleshooting")
 PAGES = (
     "README.md",
     "CONTRIBUTING.md",
     "charts/dgdr/README.md",
-    *(f"docs/{name}.md" for name in ("architecture", "cluster", "decisions", "rbac", "reasons", "troubleshooting")),
+    *(f"docs/{name}.md" for name in GUIDES),
 )
 
 

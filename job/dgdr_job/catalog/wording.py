@@ -19,7 +19,7 @@ def sentence(text: str) -> str:
     text = text.removeprefix(_PREFIX)
     found = _MISSING.fullmatch(text)
     if found is not None:
-        having = f", only for {found['having']}" if found["having"] else ""
+        having = f", only for {_key(found['having'])}" if found["having"] else ""
         return (
             f"the {found['table']} table has no row for {_key(found['key'])}{having}; another backend, GPU type or "
             "data version may have one (dgdr coverage)"

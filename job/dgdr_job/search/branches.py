@@ -20,7 +20,7 @@ from dgdr_job.catalog.model import ModelFacts
 from dgdr_job.search.config import SearchSpace, SmartSearchConfig
 from dgdr_job.search.inline_encoder import InlineEncoder
 from dgdr_job.space.counts import agg_pairs, pool_pairs
-from dgdr_job.space.encode_shapes import encode_shapes
+from dgdr_job.space.encode_shapes import encode_shapes, expressible_batches
 from dgdr_job.space.gate import Gated, kv_gate
 from dgdr_job.space.knobs import RoleKnobs
 from dgdr_job.space.limits import POOL_OF_ROLE, Limits, SharedCap
@@ -138,6 +138,8 @@ def knobs_of(config: SmartSearchConfig, kind: RoleKind, backend: Backend) -> Rol
     space = config.search_space
     if kind == "encode":
         batches = space.encode.batch_size
+        if not space.encode.free_batch:
+            batches = expressible_batches(backend, batches) or batches
         return RoleKnobs((batches[-1] * max(config.workload.visual_tokens, 1),), batches, (1,), (False,))
     fraction = getattr(space, f"{kind}_gpu_memory_utilization")
     return RoleKnobs(
@@ -237,7 +239,7 @@ def _plan_role(
         else kv_gate(catalog, identity, shapes.legal, knobs, bound, beside=beside)
     )
     if not gated.kept:
-        largest = max(gated.removed, key=lambda out: out.kv_tokens)
+        largest = max(gated.removed, key=lambda out: (out.kv_tokens, out.shape.gpus))
         raise Unsupported(Reason.NO_KV_FEASIBLE_SHAPE, f"{kind} of {space.model_name} on {chain.sku}: {largest.detail}")
     return RolePlan(kind, identity, chain, knobs, shapes, gated, images)
 

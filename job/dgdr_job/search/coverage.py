@@ -65,8 +65,10 @@ def tuple_coverage(catalog: Catalog, asked: Tuple) -> TupleCoverage:
     lacking = [name for name, versions in known.items() if version not in versions]
     if lacking:
         having = "; ".join(f"{name} has {' and '.join(versions) or 'none'}" for name, versions in known.items())
-        wanted = "" if version == "none" else f" {version}"
-        message = f"no performance data{wanted} for {asked.backend} on {' and '.join(lacking)}: {having}"
+        wanted = f"no performance data {version}" if version != "none" else "no performance data"
+        if version == "none" and all(known.values()):
+            wanted = "no one version of performance data"
+        message = f"{wanted} for {asked.backend} on {' and '.join(lacking)}: {having}"
         return refused(config, asked.backend, asked.topology, "NoData", message)
     chains = BackendChains(by_sku={name: _chain(asked.backend, name, version) for name in skus}, missing={})
     found = preflight(catalog, config, asked.backend, asked.topology, chains).coverage

@@ -6,7 +6,6 @@ overhead, 10, 15 and 25 GiB at batches 1, 2 and 4 leave batch 1.
 """
 
 import numpy as np
-from dgdr_api.expressible import encoder_problems
 from dgdr_api.shape import Shape
 
 from dgdr_job.catalog.catalog import Catalog
@@ -22,17 +21,13 @@ def encode(
     """Rows of an encode worker.
 
     Raises:
-        NoRow: no batch has a flag, or the images of one request do not fit into memory.
+        NoRow: the images of the smallest batch do not fit into memory.
         Unsupported: the shape has no data.
     """
     del constants
     if role.images is None:
         raise ValueError("an encode worker needs images")
-    listed = role.knobs.max_num_seqs
-    batches = listed if role.encode.free_batch else expressible_batches(role, shape.tp)
-    if not batches:
-        problems = encoder_problems(role.identity.backend, tp=shape.tp, batch_size=listed[0])
-        raise NoRow("backend_topology", f"{shape.label}: {'; '.join(problems)}")
+    batches = role.knobs.max_num_seqs
     found = encode_worker_rows(catalog, role.identity, shape.tp, images=role.images, batches=batches)
     kept = worthwhile(batches, found)
     if not kept:
@@ -47,15 +42,6 @@ def encode(
         ttft_ms=role.ttft_factor * latency,
         tpot_ms=np.zeros(len(kept)),
         estimates=tuple(_memory(role, found, index, fraction) for index in kept),
-    )
-
-
-def expressible_batches(role: RoleInput, tp: int) -> tuple[int, ...]:
-    """The listed batches that the backend has a flag for."""
-    return tuple(
-        batch
-        for batch in role.knobs.max_num_seqs
-        if not encoder_problems(role.identity.backend, tp=tp, batch_size=batch)
     )
 
 

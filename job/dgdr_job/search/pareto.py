@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from dgdr_job.matching.arrays import TIE, Floats, Ints
+from dgdr_job.search.points import differs
 
 Key = Callable[[int], Any]
 """Sort key of a point by its position in the front: decides between equal points, and is asked only for those."""
@@ -20,6 +21,8 @@ Key = Callable[[int], Any]
 def front(scores: Floats) -> Ints:
     """Positions of the non-dominated points, ascending; of points that are equal in all objectives the first one.
 
+    Scores within 1e-12 relative are equal (engine.md section 6): what is better by a rounding error alone is not better.
+
     Args:
         scores: [points, objectives], higher is better.
     """
@@ -27,7 +30,16 @@ def front(scores: Floats) -> Ints:
 
     if len(scores) == 0:
         return np.empty(0, dtype=np.int64)
-    return np.flatnonzero(is_nondominated(scores, maximise=True, keep_weakly=False))
+    levels = np.stack([_levels(column) for column in scores.T], axis=1)
+    return np.flatnonzero(is_nondominated(levels, maximise=True, keep_weakly=False))
+
+
+def _levels(values: Floats) -> Floats:
+    """The values by number, least first; neighbours within the tie have one number."""
+    order = np.argsort(values, kind="stable")
+    levels = np.empty(len(values))
+    levels[order] = np.concatenate([[0], np.cumsum(differs(values[order]))])
+    return levels
 
 
 def scaled(scores: Floats) -> Floats:

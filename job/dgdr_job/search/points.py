@@ -115,14 +115,19 @@ def score(values: Floats, metric: Metric) -> Floats:
 
 def keeps_bounds(sla: Sla, ttft_ms: Floats, tpot_ms: Floats, osl: int) -> npt.NDArray[np.bool_]:
     """Whether each mean keeps every bound, inclusively; a missing number keeps none."""
-    keeps = np.ones(len(ttft_ms), dtype=np.bool_)
-    if sla.ttft_ms is not None:
-        keeps &= ttft_ms <= sla.ttft_ms
-    if sla.itl_ms is not None:
-        keeps &= tpot_ms <= sla.itl_ms
-    if sla.e2e_ms is not None:
-        keeps &= mean_e2e_ms(ttft_ms, tpot_ms, osl) <= sla.e2e_ms
-    return keeps
+    e2e_ms = mean_e2e_ms(ttft_ms, tpot_ms, osl)
+    return within(ttft_ms, sla.ttft_ms) & within(tpot_ms, sla.itl_ms) & within(e2e_ms, sla.e2e_ms)
+
+
+def within(values_ms: Floats, bound_ms: float | None) -> npt.NDArray[np.bool_]:
+    """Whether each value keeps an inclusive bound; None bounds nothing.
+
+    A mean is equal to its bound within 1e-12 relative, as means are to each other (engine.md section 6): 1.8 times 1.1
+    times 25 ms is 49.5 ms, and no rounding of the product may miss that bound.
+    """
+    if bound_ms is None:
+        return np.ones(len(values_ms), dtype=np.bool_)
+    return np.asarray(values_ms <= bound_ms * (1 + TIE))
 
 
 def mean_e2e_ms(ttft_ms: Floats, tpot_ms: Floats, osl: int) -> Floats:
@@ -160,12 +165,12 @@ def rank_order(*keys: Floats | Ints) -> tuple[Ints, Ints]:
     group = np.zeros(len(keys[0]), dtype=np.int64)
     for key in keys:
         order = np.lexsort((key, group))
-        grows = (np.diff(group[order]) > 0) | _differs(key[order])
+        grows = (np.diff(group[order]) > 0) | differs(key[order])
         group[order] = np.concatenate([[0], np.cumsum(grows)])[: len(order)]
     order = np.argsort(group, kind="stable")
     return order, group[order]
 
 
-def _differs(values: Floats | Ints) -> npt.NDArray[np.bool_]:
-    """Whether each neighbour differs from the one before by more than the tie."""
+def differs(values: Floats | Ints) -> npt.NDArray[np.bool_]:
+    """Whether each value but the first differs from the one before it by more than the tie."""
     return np.abs(np.diff(values)) > TIE * np.maximum(np.abs(values[1:]), np.abs(values[:-1]))

@@ -15,7 +15,7 @@ from dgdr_api.terms import PointStatus, ReasonCategory
 from dgdr_job.matching.arrays import Floats, Ints
 from dgdr_job.matching.match import best_deployments
 from dgdr_job.matching.tuples import Tuples
-from dgdr_job.search.points import Points, mean_e2e_ms
+from dgdr_job.search.points import Points, mean_e2e_ms, within
 from dgdr_job.search.question import Question
 from dgdr_job.search.role_table import RoleTable
 from dgdr_job.space.counts import agg_pairs, count_deployments, most_workers_of
@@ -235,22 +235,28 @@ def _misses_bounds_together(question: Question, ttft_ms: Floats, tpot_ms: Floats
     least_e2e = float(mean_e2e_ms(ttft_ms, tpot_ms, question.workload.osl).min())
     text = _broken(question, float(ttft_ms.min()), float(tpot_ms.min()), least_e2e)
     if not text and sla.ttft_ms is not None and sla.itl_ms is not None:
-        ttft = float(ttft_ms[tpot_ms <= sla.itl_ms].min())
-        text = f"least TTFT with a TPOT within {sla.itl_ms:g} ms is {ttft:.6g} ms > {sla.ttft_ms:g} ms"
+        ttft = float(ttft_ms[within(tpot_ms, sla.itl_ms)].min())
+        text = f"least TTFT with a TPOT within {sla.itl_ms:g} ms is {_above(ttft, sla.ttft_ms)}"
     return "infeasible", "sla_constraint", text
 
 
 def _broken(question: Question, ttft_ms: float, tpot_ms: float, e2e_ms: float) -> str:
     sla = question.sla
     return ", ".join(
-        f"least {name} {least:.6g} ms > {bound:g} ms"
+        f"least {name} {_above(least, bound)}"
         for name, least, bound in (
             ("TTFT", ttft_ms, sla.ttft_ms),
             ("TPOT", tpot_ms, sla.itl_ms),
             ("e2e", e2e_ms, sla.e2e_ms),
         )
-        if bound is not None and least > bound
+        if bound is not None and not within(np.array([least]), bound)
     )
+
+
+def _above(value_ms: float, bound_ms: float) -> str:
+    """A value beside the bound that it exceeds, with as many digits as it takes to tell them apart."""
+    value, bound = f"{value_ms:.6g}", f"{bound_ms:g}"
+    return f"{value} ms > {bound} ms" if value != bound else f"{value_ms!r} ms > {bound_ms!r} ms"
 
 
 def _no_counts(question: Question, gpus: Mapping[PoolName, int]) -> Verdict:
@@ -263,9 +269,9 @@ def _no_counts(question: Question, gpus: Mapping[PoolName, int]) -> Verdict:
     caps = [f"at most {cap} {pool} GPUs" for pool in gpus if (cap := limits.caps(pool)[0]) is not None]
     caps += [f"at most {cap} {pool} workers" for pool in gpus if (cap := limits.caps(pool)[1]) is not None]
     caps += [f"{cap.name} of {cap.gpus} GPUs for {' and '.join(sorted(cap.pools))}" for cap in limits.shared]
-    within = f" with {', '.join(caps)}" if caps and len(gpus) > 1 else ""
+    bounds = f" with {', '.join(caps)}" if caps and len(gpus) > 1 else ""
     sizes = " and ".join(str(each) for each in gpus.values())
-    text = f"no counts of workers of {sizes} GPUs make {limits.min_gpu_budget} to {limits.gpu_budget} GPUs{within}"
+    text = f"no counts of workers of {sizes} GPUs make {limits.min_gpu_budget} to {limits.gpu_budget} GPUs{bounds}"
     return "infeasible", "gpu_budget", text
 
 

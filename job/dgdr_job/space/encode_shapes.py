@@ -32,6 +32,11 @@ def encode_shapes(
     return RoleShapes(tuple(legal), tuple(refused))
 
 
+def expressible_batches(backend: Backend, batches: Sequence[int]) -> tuple[int, ...]:
+    """The batches of an encode worker that the backend has a flag for."""
+    return tuple(batch for batch in batches if not encoder_problems(backend, tp=1, batch_size=batch))
+
+
 def _model_limit(vision: VisionFacts, tp: int) -> str | None:
     if vision.heads % tp:
         return f"{vision.heads} heads of the encoder do not split over tp {tp}"

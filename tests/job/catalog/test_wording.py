@@ -20,7 +20,7 @@ def test_a_missing_row_names_table_and_key() -> None:
 def test_a_missing_format_names_those_that_exist() -> None:
     text = (
         "perf database error: GEMM perf data missing for quant 'nvfp4_wo' at "
-        "systems/data/h200_sxm/trtllm/1.3.0rc20; available: [bfloat16, fp8, fp8_block]"
+        'systems/data/h200_sxm/trtllm/1.3.0rc20; available: ["bfloat16", "fp8", "fp8_block"]'
     )
     read = "the GEMM table has no row for quant nvfp4_wo, only for bfloat16, fp8, fp8_block"
     assert sentence(text) == read + ELSEWHERE

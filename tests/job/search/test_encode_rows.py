@@ -13,6 +13,7 @@ from dgdr_job.catalog.provenance import SourceShares
 from dgdr_job.search.config import Encode, RateMatching, Workload
 from dgdr_job.search.encode_rows import encode, worthwhile
 from dgdr_job.search.role_rows import NoRow, RoleInput, Rows
+from dgdr_job.space.encode_shapes import expressible_batches
 from dgdr_job.space.knobs import RoleKnobs
 from dgdr_job.timing.encoder import EncoderRows, EncodeWorkerRows
 from dgdr_job.timing.plausibility import EncoderPlausibility
@@ -96,27 +97,22 @@ def test_a_batch_is_kept_only_if_its_rate_beats_all_before_it(points: list[tuple
     assert worthwhile(batches, worker(memory, latency)) == expected
 
 
-def test_only_trtllm_has_a_flag_for_batches(catalog: Catalog) -> None:
-    assert rows(catalog, "vllm").batch.tolist() == [1]
-    assert rows(catalog, "sglang").batch.tolist() == [1]
-    assert rows(catalog, "trtllm").batch.tolist() == [1, 2, 4, 8]
+def test_only_trtllm_has_a_flag_for_batches() -> None:
+    listed = (1, 2, 4, 8)
+    assert expressible_batches("vllm", listed) == expressible_batches("sglang", listed) == (1,)
+    assert expressible_batches("trtllm", listed) == listed
+    assert expressible_batches("vllm", (2, 4)) == ()
 
 
-def test_batches_without_a_flag_are_searched_when_asked_for(catalog: Catalog) -> None:
-    found = rows(catalog, "vllm", free_batch=True)
+def test_a_row_of_each_batch(catalog: Catalog) -> None:
+    found = rows(catalog)
     assert found.batch.tolist() == [1, 2, 4, 8]
     assert found.batched_tokens.tolist() == [1024, 2048, 4096, 8192]
 
 
-def test_batches_that_all_lack_a_flag_are_no_row(catalog: Catalog) -> None:
-    with pytest.raises(NoRow, match="vllm: no flag sets an encoder batch of 2; only 1") as verdict:
-        rows(catalog, "vllm", batches=(2, 4))
-    assert verdict.value.reason == "backend_topology"
-
-
 def test_rate_and_latency_of_the_peers_worker(catalog: Catalog) -> None:
     """aiconfigurator 0.12.0: 13.192 ms at batch 1, 48.149 ms at batch 4; 0.9 of the rate is counted on."""
-    found = rows(catalog, free_batch=True, ttft_factor=1.8)
+    found = rows(catalog, ttft_factor=1.8)
     assert found.ttft_ms[[0, 2]] == pytest.approx([1.8 * 13.192, 1.8 * 48.149], rel=1e-4)
     assert found.rate[[0, 2]] == pytest.approx([0.9 * 1000 / 13.192, 0.9 * 4000 / 48.149], rel=1e-4)
     assert not found.tpot_ms.any()
@@ -129,7 +125,7 @@ def test_constants_of_encode_workers(catalog: Catalog) -> None:
 
 
 def test_an_encode_worker_has_memory_and_no_kv_cache(catalog: Catalog) -> None:
-    (estimate,) = rows(catalog, tp=2).estimates
+    estimate = rows(catalog, tp=2).estimates[0]
     assert estimate.tokens_per_rank == 0
     assert estimate.weights_gib == pytest.approx(1.0997 / 2, rel=1e-4)
     assert 0 < estimate.memory_fraction <= 1

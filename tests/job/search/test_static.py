@@ -1,5 +1,6 @@
 """The static estimate equals trying every row and every worker count, for every metric, load and bound."""
 
+import itertools
 from collections import defaultdict
 
 import numpy as np
@@ -38,22 +39,21 @@ def evaluate(given_tables: tuple[RoleTable, ...], question: Question) -> static.
 
 def deployments(given_tables: tuple[RoleTable, ...], found: static.Evaluated) -> list[Deployment]:
     points = found.points
-    disagg = len(given_tables) == 2
     result = []
     for k in range(len(points)):
-        rows = (int(points.prefill_row[k]), int(points.decode_row[k]))[0 if disagg else 1 :]
-        workers = (int(points.prefill_workers[k]), int(points.decode_workers[k]))[0 if disagg else 1 :]
+        rows = tuple(int(points.row_of(t.kind)[k]) for t in given_tables)
         result.append(
             Deployment(
                 shapes=tuple(int(t.gpus[row]) for t, row in zip(given_tables, rows, strict=True)),
                 rows=rows,
-                workers=workers,
+                workers=tuple(int(points.workers_of(t.kind)[k]) for t in given_tables),
                 gpus=int(points.gpus[k]),
                 cost=float(points.cost[k]),
                 rate=float(points.rate[k]),
                 ttft=float(points.ttft_ms[k]),
                 tpot=float(points.tpot_ms[k]),
                 concurrency=int(points.concurrency[k]),
+                aggregated=given_tables[0].kind == "agg",
             )
         )
     return result
@@ -71,7 +71,12 @@ def key(deployment: Deployment, metric: Metric, sla: Sla) -> tuple[float, ...]:
     return tuple(float(f"{value:.9g}") for value in values)
 
 
-both = st.one_of(tables("agg").map(lambda agg: (agg,)), st.tuples(tables("prefill"), tables("decode")))
+both = st.one_of(
+    tables("agg").map(lambda agg: (agg,)),
+    st.tuples(tables("prefill"), tables("decode")),
+    st.tuples(tables("agg"), tables("encode", most_rows=2)),
+    st.tuples(*(tables(kind, most_rows=2) for kind in ("prefill", "decode", "encode"))),
+)
 
 
 @settings(max_examples=500, deadline=None)
@@ -84,7 +89,7 @@ def test_what_is_found_is_worth_its_gpus_and_has_the_best_limits(
     best: dict[tuple[tuple[int, ...], int], tuple[float, ...]] = {}
     for each in everything(given_tables, question):
         name = (each.shapes, each.gpus)
-        mine = (*key(each, metric, question.sla), *map(float, each.workers[::-1]))
+        mine = (*key(each, metric, question.sla), *map(float, each.fewest))
         best[name] = min(best.get(name, (float("inf"),)), mine)
     worth = {
         (shapes, gpus): mine
@@ -94,7 +99,7 @@ def test_what_is_found_is_worth_its_gpus_and_has_the_best_limits(
     found = deployments(given_tables, evaluate(given_tables, question))
     assert len({(each.shapes, each.gpus) for each in found}) == len(found)
     assert {
-        (each.shapes, each.gpus): (*key(each, metric, question.sla), *map(float, each.workers[::-1])) for each in found
+        (each.shapes, each.gpus): (*key(each, metric, question.sla), *map(float, each.fewest)) for each in found
     } == worth
     loads = {(each.rows, each.workers): each.concurrency for each in everything(given_tables, question)}
     assert all(each.concurrency == loads[each.rows, each.workers] for each in found)
@@ -111,22 +116,19 @@ def test_each_shape_is_served_or_refused_with_a_true_reason(
     refused = {tuple(shape.gpus for shape in refusal.shapes): refusal for refusal in found.refusals}
     assert len(refused) == len(found.refusals)
     served = {each.shapes for each in deployments(given_tables, found)}
-    every = {
-        (a.shape.gpus, *(b.shape.gpus for b in rest))
-        for a in given_tables[0].shapes
-        for rest in ([(b,) for b in given_tables[1].shapes] if len(given_tables) == 2 else [()])
-    }
+    every = set(itertools.product(*([known.shape.gpus for known in each.shapes] for each in given_tables)))
     assert served == feasible
     assert refused.keys() == every - feasible
 
     no_load = Question(SATURATED, question.sla, question.limits, question.metrics, pareto=False)
-    no_limit = Question(SATURATED, question.sla, Limits(gpu_budget=8), question.metrics, pareto=False)
+    no_limit = Question(SATURATED, question.sla, Limits(gpu_budget=12), question.metrics, pareto=False)
     with_counts = {each.shapes for each in everything(given_tables, no_load)}
     with_rows = {each.shapes for each in everything(given_tables, no_limit)}
+    at, serving = next((at, each) for at, each in enumerate(given_tables) if each.kind in ("agg", "decode"))
     with_one_request = {
         each.shapes
         for each in everything(given_tables, no_load)
-        if int(given_tables[-1].held[each.rows[-1]]) * each.workers[-1] >= 105  # isl 100, half of osl 10
+        if int(serving.held[each.rows[at]]) * each.workers[at] >= 105  # isl 100, half of osl 10
     }
     counts: dict[tuple[int, ...], set[tuple[int, ...]]] = defaultdict(set)
     anything = Question(SATURATED, Sla(), question.limits, question.metrics, pareto=False)

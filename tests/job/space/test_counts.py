@@ -39,10 +39,18 @@ def test_counts_of_the_specification(shapes: list[Shape], budget: int, agg: int,
 caps = st.none() | st.integers(1, 30)
 
 
+SHARING: list[frozenset[PoolName]] = [
+    frozenset(),
+    frozenset({"prefill", "encode"}),
+    frozenset({"prefill", "decode"}),
+    frozenset({"decode", "encode"}),
+]
+
+
 @st.composite
 def bounds(draw: st.DrawFn) -> Limits:
     budget = draw(st.integers(1, 40))
-    shared = draw(st.sampled_from([(), ("prefill", "encode"), ("prefill", "decode"), ("decode", "encode")]))
+    shared = draw(st.sampled_from(SHARING))
     return Limits(
         gpu_budget=budget,
         min_gpu_budget=draw(st.integers(1, budget)),
@@ -52,7 +60,7 @@ def bounds(draw: st.DrawFn) -> Limits:
         max_prefill_workers=draw(caps),
         max_decode_workers=draw(caps),
         max_encode_workers=draw(caps),
-        shared=(SharedCap(frozenset(shared), draw(st.integers(1, 30))),) if shared else (),
+        shared=(SharedCap(shared, draw(st.integers(1, 30))),) if shared else (),
     )
 
 
