@@ -18,14 +18,14 @@ from dgdr_job.matching.match import break_points
 from dgdr_job.space.limits import Limits
 
 from benchmarks.line_chart import Line, line_chart
-from benchmarks.matching import BUDGETS, GOALS, measured_apart, pairs
+from benchmarks.matching import BUDGETS, CASES, measured_apart, pairs
 from benchmarks.process import Runs
 from benchmarks.run import say, search
 from benchmarks.works import WORKS, Work
 
 HERE = Path(__file__).parent
 SEARCHED = ("qwen3-32b", "qwen3-235b")
-GOAL = next(iter(GOALS))
+CASE = next(iter(CASES))
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def main() -> None:
         searched = {work.title.rpartition(", ")[0]: cpu_seconds(work, Path(name), given.runs) for work in works}
     some = pairs()
     matching = {
-        budget: Matching(break_points(some, Limits(gpu_budget=budget)), measured_apart(budget, GOAL)["seconds"])
+        budget: Matching(break_points(some, Limits(gpu_budget=budget)), measured_apart(budget, CASE)["seconds"])
         for budget in BUDGETS
     }
     text = page(searched, matching, given.runs)
