@@ -93,7 +93,7 @@ def measured_work(work: Work, folder: Path, runs: int, peer_runs: int) -> dict[s
         if number < peer_runs:
             peer.append(measure([peer_command(), *peer_arguments(work.peer, folder / f"peer-{number}")], log))
     warm = [search(work.request, folder, f"warm-{number}", cache=folder / "cache-0") for number in range(runs)]
-    found: dict[str, object] = {"runs": runs, "peer_runs": peer_runs, "python": platform.python_version()}
+    found: dict[str, object] = {"runs": runs, "peer_runs": peer_runs}
     if not any(feasible(folder / "out-0", topology) for topology in ("agg", "disagg")):
         say(f"{work.name}: ours found nothing: see {log}")
         cold, warm = [], []
@@ -119,10 +119,9 @@ def say(text: str) -> None:
 
 def speed_page(measured: dict[str, dict[str, object]]) -> str:
     """Wall, CPU and memory; and how many times the peer takes."""
-    some = next(iter(measured.values()))
     text = (
-        f"`make bench`: whole processes on {os.cpu_count()} cores ({platform.machine()}), Python {some['python']}, "
-        f"least of {some['runs']} runs of ours and {some['peer_runs']} of {NAME}, in turn; ours use one core.\n\n"
+        f"`make bench`: whole processes on {os.cpu_count()} cores ({platform.machine()}), Python "
+        f"{platform.python_version()}, least of the runs of ours and of {NAME}, in turn; ours use one core.\n\n"
         "| request | | wall, s | CPU, s | peak memory, MB | peer / ours: wall | CPU | memory | aim |\n"
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n"
     )
@@ -132,9 +131,10 @@ def speed_page(measured: dict[str, dict[str, object]]) -> str:
             continue
         peer = _figure(found["peer"])
         for name, aim in (("cold", work.cold_aim), ("warm", work.warm_aim)):
-            text += _row(work.title, name, _figure(found[name]), peer, aim)
+            text += _row(work.title, f"{name}, {found['runs']} runs", _figure(found[name]), peer, aim)
         if peer:
-            text += f"| {work.title} | peer | {peer.wall_s:.2f} | {peer.cpu_s:.2f} | {peer.peak_mb:.0f} | | | | |\n"
+            text += f"| {work.title} | peer, {found['peer_runs']} | {peer.wall_s:.2f} | {peer.cpu_s:.2f} | "
+            text += f"{peer.peak_mb:.0f} | | | | |\n"
     return text + "\n"
 
 
