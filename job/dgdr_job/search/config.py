@@ -9,13 +9,12 @@ from typing import Annotated, Any, Literal, TypeVar
 from dgdr_api.bounds import INT32_MAX, MAX_GPUS, MAX_NUMBER
 from dgdr_api.errors import UnknownSku, VersionChainBroken
 from dgdr_api.expressible import WORKER_GPUS
-from dgdr_api.replay_spec import ROLES_OF_TOPOLOGY, Planner, Router
+from dgdr_api.replay_spec import Planner, Router
 from dgdr_api.skus import resolve_sku
 from dgdr_api.terms import BACKENDS, TOPOLOGIES, Backend, Fidelity, Metric, RoleKind, Topology
 from dgdr_api.versions import common_data_version
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from dgdr_job.search.budgets import contradiction
 from dgdr_job.timing.corrections import DEFAULTS, Corrections
 
 T = TypeVar("T")
@@ -145,18 +144,6 @@ class SearchSpace(ConfigModel):
         for name in ("prefill_hardware_sku", "decode_hardware_sku"):
             if getattr(self, name) is not None and "disagg" not in self.deployment_mode:
                 raise ValueError(f"{name} needs disagg in deployment_mode")
-        return self
-
-    @model_validator(mode="after")
-    def _budgets_agree(self) -> "SearchSpace":
-        caps = self.gpu_budget_by_sku
-        used = {self.sku_of(kind) for topology in self.deployment_mode for kind in ROLES_OF_TOPOLOGY[topology]}
-        for sku in caps:
-            if sku not in used:
-                raise ValueError(f"gpu_budget_by_sku caps {sku}, which no role uses: {', '.join(sorted(used))}")
-        problem = contradiction(self)
-        if problem is not None:
-            raise ValueError(problem)
         return self
 
     def sku_of(self, kind: RoleKind) -> str:

@@ -1,6 +1,7 @@
 """From a run's spec to the engine's configuration, with `search.parameters` merged in key by key."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from dgdr_api.bounds import INT32_MAX
@@ -11,6 +12,7 @@ from dgdr_api.terms import Backend
 from dgdr_api.workload import StaticWorkload
 from pydantic import ValidationError
 
+from dgdr_job.search.budgets import contradiction
 from dgdr_job.search.config import SearchSpace, SmartSearchConfig
 from dgdr_job.search.problems import check_keys, problems
 
@@ -68,9 +70,13 @@ def search_config(spec: RunSpec, data_versions: Mapping[Backend, str]) -> SmartS
     _check_length(spec)
     merged = _merge(_mapped(spec, data_versions), spec.search.parameters)
     try:
-        return SmartSearchConfig.model_validate(merged)
+        config = SmartSearchConfig.model_validate(merged)
     except ValidationError as error:
         raise InvalidRequest(problems(error.errors(include_url=False), prefix=PREFIX)) from error
+    contradicting = contradiction(config.search_space)
+    if contradicting is not None:
+        raise InvalidRequest([replace(contradicting, field=f"{PREFIX}{contradicting.field}")])
+    return config
 
 
 def generated_load(spec: RunSpec) -> StaticWorkload:

@@ -18,6 +18,7 @@ from dgdr_api.terms import Backend
 from dgdr_api.versions import data_versions, engine_version, table, template_engines
 from pydantic import ValidationError
 
+from dgdr_job.search.budgets import contradiction
 from dgdr_job.search.config import SmartSearchConfig
 from dgdr_job.search.mapper import OWNER, RESERVE_FACTOR
 from dgdr_job.search.problems import check_keys, problems
@@ -70,7 +71,13 @@ def read_config(document: Mapping[str, Any]) -> SmartSearchConfig:
         config = SmartSearchConfig.model_validate(document)
     except ValidationError as error:
         raise InvalidRequest(problems(error.errors(include_url=False))) from error
-    found = [*_load_problems(config), *_data_problems(config), *_goal_problems(config)]
+    contradicting = contradiction(config.search_space)
+    found = [
+        *([] if contradicting is None else [contradicting]),
+        *_load_problems(config),
+        *_data_problems(config),
+        *_goal_problems(config),
+    ]
     if found:
         raise InvalidRequest(found)
     return config
