@@ -1,4 +1,4 @@
-"""Where the objects of a cluster that a request names lie on this machine: ``--config-map NAME=DIR``, ``--mount CLAIM=DIR``."""
+"""Where objects of a cluster lie on this machine: ``--config-map NAME=DIR`` and ``--mount CLAIM=DIR``."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -44,8 +44,8 @@ def admitted_config(path: Path, changes: Mapping[tuple[str, ...], Any] | None = 
         fail(WRONG_INPUT, f"{named(path)}: is not accepted ({verdict.reason.name})\n{told}")
     if alone:
         note(
-            "note: no known Dynamo runtime carries these engines, so nothing will be rendered: points.parquet holds the "
-            "result; name an image in runtime.image to get deployments"
+            "note: no known Dynamo runtime carries these engines, so nothing will be rendered; points.parquet has "
+            "the result; name an image in runtime.image to get deployments"
         )
     inputs = ModelInputs() if digest is None else ModelInputs(config_maps={config_map_name(digest): directory})
     return Admitted(request, verdict.spec, inputs)

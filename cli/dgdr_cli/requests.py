@@ -45,9 +45,7 @@ def admitted(
     from dgdr_api.admission import Rejected, admit
     from dgdr_api.parse import request_of
 
-    document = with_changes(
-        read_mapping(path), {("spec", *place): value for place, value in (changes or {}).items()}
-    )
+    document = with_changes(read_mapping(path), {("spec", *place): value for place, value in (changes or {}).items()})
     with about(path):
         request = request_of(document)
         verdict = admit(request)

@@ -68,7 +68,7 @@ def asked_of(
     config: Path | None,
     config_maps: list[str] | None,
     mounts: list[str] | None,
-    line: CommandLine = CommandLine(),  # noqa: B008 - frozen
+    line: CommandLine = CommandLine(),
 ) -> "tuple[Path, Admitted]":
     """The file that is searched for, and what it asks; ends with exit 2 where that may not run."""
     if request is not None and config is not None:

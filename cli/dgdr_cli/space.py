@@ -27,6 +27,7 @@ def space(
         from dgdr_job.search.space_report import space_report
 
         from dgdr_cli.known import opened_catalog
+
         path, asked = asked_of(request, config, config_map, mount)
         with opened_catalog(asked) as known, about(path):
             report = space_report(known, asked.spec, kv_gated=not no_kv_gate)

@@ -1,8 +1,9 @@
 """The configuration of a model that is not shipped: read from a folder, checked, and known by its content alone.
 
-A folder stands for an object of the cluster that the request names: a ConfigMap, or a claim with model files. Nothing is
-downloaded. What is read is copied to a folder that is named by the content, and only that is shown to the performance
-model: the same files at another place are the same model, and a folder that changes meanwhile changes nothing.
+A folder stands for an object of the cluster that the request names: a ConfigMap, or a claim with model files. Nothing
+is downloaded. What is read is copied to a folder that is named by the content, and only that is shown to the
+performance model: the same files at another place are the same model, and a folder that changes meanwhile changes
+nothing.
 """
 
 import hashlib

@@ -13,7 +13,7 @@ from dgdr_api.replay_spec import Planner, Router
 from dgdr_api.skus import resolve_sku
 from dgdr_api.terms import BACKENDS, TOPOLOGIES, Backend, Fidelity, Metric, RoleKind, Topology
 from dgdr_api.versions import common_data_version
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema, field_validator, model_validator
 
 from dgdr_job.timing.corrections import DEFAULTS, Corrections
 
@@ -51,6 +51,11 @@ SkuName = Annotated[str, AfterValidator(_sku)]
 Text = Annotated[str, Field(min_length=1)]
 
 
+_VERSION_SCHEMA = {
+    "anyOf": [{"type": "string"}, {"type": "object", "additionalProperties": {"type": "string"}}, {"type": "null"}]
+}
+
+
 class ConfigModel(BaseModel):
     """A part of the configuration: frozen, unknown keys refused."""
 
@@ -71,8 +76,10 @@ class SearchSpace(ConfigModel):
     decode_hardware_sku: SkuName | None = None
     """GPU type of decode workers; absent: hardware_sku. Only with disagg among the modes."""
     deployment_mode: Annotated[tuple[Topology, ...], Field(min_length=1)] = TOPOLOGIES
+    """Topologies; both by default."""
     backend: Annotated[tuple[Backend, ...], Field(min_length=1)] = ("vllm",)
-    backend_version: dict[Backend, str]
+    """Inference engines."""
+    backend_version: Annotated[dict[Backend, Text], WithJsonSchema(_VERSION_SCHEMA)] = {}
     """Performance-data version by backend, the same on every GPU type. One text is that of all backends; absent: the
     default version, which all GPU types must share."""
     gpu_budget: Gpus = 32
@@ -88,26 +95,43 @@ class SearchSpace(ConfigModel):
     gpus_per_worker: Counts = WORKER_GPUS
     """GPUs per worker that are tried."""
     max_prefill_workers: WorkerCount = None
+    """Cap on the prefill workers of a disaggregated deployment."""
     max_decode_workers: WorkerCount = None
+    """Cap on its decode workers."""
     max_prefill_gpus: WorkerCount = None
+    """Cap on the GPUs of its prefill workers."""
     max_decode_gpus: WorkerCount = None
+    """Cap on the GPUs of its decode workers."""
     prefill_max_num_batched_tokens: Counts = (8192, 16384, 32768)
+    """Tokens of one pass of prefill workers, per attention data-parallel rank."""
     decode_max_num_batched_tokens: Counts = (8192,)
+    """Tokens of one pass of decode workers, per attention data-parallel rank."""
     agg_max_num_batched_tokens: Counts = (8192, 16384, 32768)
+    """Tokens of one pass of aggregated workers, per attention data-parallel rank."""
     prefill_max_num_seqs: Counts = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+    """Sequences that run at once in prefill workers, per attention data-parallel rank."""
     decode_max_num_seqs: Counts = (256, 512, 1024)
+    """Sequences that run at once in decode workers, per attention data-parallel rank."""
     agg_max_num_seqs: Counts = (256, 512, 1024)
+    """Sequences that run at once in aggregated workers, per attention data-parallel rank."""
     prefill_block_size: Counts | None = None
     """Absent: the backend's default, 64 tokens for vLLM, 1 for SGLang, 32 for TensorRT-LLM."""
     decode_block_size: Counts | None = None
+    """Tokens of one KV block of decode workers; absent: the backend's default."""
     agg_block_size: Counts | None = None
+    """Tokens of one KV block of aggregated workers; absent: the backend's default."""
     prefill_gpu_memory_utilization: Fraction | None = None
     """Absent: the backend's default for the data version."""
     decode_gpu_memory_utilization: Fraction | None = None
+    """Share of GPU memory of decode workers; absent: the backend's default."""
     agg_gpu_memory_utilization: Fraction | None = None
+    """Share of GPU memory of aggregated workers; absent: the backend's default."""
     prefill_enable_prefix_caching: Switches = (True,)
+    """Whether prefill workers keep full blocks for later requests."""
     decode_enable_prefix_caching: Switches = (False,)
+    """Whether decode workers keep full blocks for later requests."""
     agg_enable_prefix_caching: Switches = (True,)
+    """Whether aggregated workers keep full blocks for later requests."""
     kv_transfer_bandwidth: Positive | None = None
     """GB/s of the link over which KV moves from prefill to decode workers; absent: the transfer is free."""
     nextn: Annotated[int, Field(strict=True, ge=1, le=5)] | None = None
@@ -187,6 +211,7 @@ class Goal(ConfigModel):
     """What is best: one metric, or the front over two to four."""
 
     metrics: Annotated[tuple[Metric, ...], Field(min_length=1, max_length=4), AfterValidator(_each_once)]
+    """The metric that is best, or two to four of a front."""
     pareto: Annotated[bool, Field(strict=True)] = False
     """Whether the front is asked for, or the best by the one metric."""
     sla: Sla = Sla()
@@ -199,7 +224,9 @@ class Sweep(ConfigModel):
     """How the search goes about it."""
 
     fidelity: Fidelity = "replay"
+    """How closely candidates are evaluated. static: rate matching only."""
     seed: Annotated[int, Field(strict=True, ge=0, le=2**63 - 1)] = 42
+    """Of every random draw; a static search has none."""
     max_seconds: Positive | None = None
     """Longest search; what is known then is kept."""
     max_rounds: Count | None = None
@@ -228,10 +255,15 @@ class RateMatching(ConfigModel):
     budget that holds them and a token of each decoding sequence. A request that lists no budgets of its own gets 512,
     1024, 2048, 4096, isl and 2 isl."""
     prefill_latency: Positive = DEFAULTS.prefill_latency
+    """Factor on the time of a prefill pass."""
     decode_latency: Positive = DEFAULTS.decode_latency
+    """Factor on the time of a decode step."""
     prefill_rate: Share = DEFAULTS.prefill_rate
+    """Share of the prefill rate that is kept."""
     decode_rate: Share = DEFAULTS.decode_rate
+    """Share of the decode rate that is kept."""
     disagg_ttft: Positive = DEFAULTS.disagg_ttft
+    """Factor on the prefill latency for requests that queue, disaggregated."""
 
     @property
     def corrections(self) -> Corrections:
@@ -249,8 +281,11 @@ class Adapters(ConfigModel):
 
 
 class Runtime(ConfigModel):
-    """The image that what is found will run. Absent: the known Dynamo runtime that carries exactly the engines of the
-    data, where there is one; else nothing is rendered."""
+    """The image that what is found will run.
+
+    Absent: the known Dynamo runtime that carries exactly the engines of the data, where there is one; else nothing is
+    rendered.
+    """
 
     image: Text
     """Runtime image, e.g. nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.4.2."""
@@ -287,14 +322,16 @@ def _data_versions(space: Mapping[str, Any], asked: str | Mapping[str, Any] | No
     """
     listed = space.get("backend", SearchSpace.model_fields["backend"].default)
     backends = [backend for backend in BACKENDS if isinstance(listed, list | tuple) and backend in listed]
-    given = {backend: asked for backend in backends} if isinstance(asked, str) else dict(asked or {})
+    given: dict[str, Any] = {**dict.fromkeys(backends, asked)} if isinstance(asked, str) else dict(asked or {})
     names = ("hardware_sku", "prefill_hardware_sku", "decode_hardware_sku")
     named = [space[name] for name in names if isinstance(space.get(name), str)]
     try:
         skus = [resolve_sku(name).name for name in named]
-        missing = {backend: common_data_version(backend, skus) for backend in backends if backend not in given and skus}
+        for backend in backends:
+            if skus and backend not in given:
+                given[backend] = common_data_version(backend, skus)
     except UnknownSku:
         return given
     except VersionChainBroken as error:
         raise ValueError(str(error)) from error
-    return {**given, **missing}
+    return given

@@ -88,7 +88,7 @@ def request_of_config(config: SmartSearchConfig, *, local_digest: str | None = N
 
     Args:
         config: what `read_config` accepts.
-        local_digest: hash of the model's files where ``model_config_path`` names them; the request knows the model by it.
+        local_digest: hash of the model's files where ``model_config_path`` names them.
 
     Raises:
         InvalidRequest: a rule of requests is broken; fields are named by the configuration's keys.

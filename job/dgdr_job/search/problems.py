@@ -77,7 +77,9 @@ def _check_keys(
 def part_of(annotation: object) -> type[BaseModel] | None:
     """The part of the configuration that a field holds, where the part is one of this room's."""
     for found in (annotation, *getattr(annotation, "__args__", ())):
-        if isinstance(found, type) and issubclass(found, BaseModel) and found.model_config.get("alias_generator") is None:
+        if not (isinstance(found, type) and issubclass(found, BaseModel)):
+            continue
+        if found.model_config.get("alias_generator") is None:
             return found
     return None
 
@@ -105,6 +107,7 @@ def _problem(detail: ErrorDetails, prefix: str) -> Problem:
         )
     else:
         text = next((words for start, words in TYPE_TEXTS if kind.startswith(start)), f"is not allowed ({kind})")
+    text = text.replace("'", "")  # around the values of a vocabulary
     found = json.dumps(detail["input"], default=str)
     shown = found if len(found) <= SHOWN_CHARACTERS else f"{found[:SHOWN_CHARACTERS]}..."
     return Problem(field, f"{text}, found {shown}", detail["input"])

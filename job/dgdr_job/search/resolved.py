@@ -15,7 +15,6 @@ from dgdr_job.search.branches import Branch, max_sequence_tokens
 from dgdr_job.search.config import SmartSearchConfig
 from dgdr_job.search.evaluations import MESSAGE_CHARACTERS
 
-
 NO_RUNTIME = "none"
 """Runtime of a chain that no image begins."""
 

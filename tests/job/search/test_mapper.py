@@ -71,7 +71,7 @@ def test_in_the_native_form_the_data_version_may_be_left_out() -> None:
     own = native(decode_hardware_sku="a100_sxm", backend_version={"vllm": "9"}, backend=["vllm"])
     assert own.backend_version == {"vllm": "9"}
     assert native(backend_version={"vllm": "9"}).backend_version == {"vllm": "9", "sglang": "0.5.14"}
-    with pytest.raises(ValidationError, match="there is no SGLang performance data for b60: b60 has data for vllm only"):
+    with pytest.raises(ValidationError, match="no SGLang performance data for b60: b60 has data for vllm only"):
         native(decode_hardware_sku="b60", backend_version={"vllm": "9"})
 
 
