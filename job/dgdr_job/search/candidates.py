@@ -169,6 +169,7 @@ def _role(catalog: Catalog, branch: Branch, plan: RolePlan, at: tuple[RoleTable,
         ),
         timing=PerformanceDataTiming(
             model=plan.identity.model,
+            config_sha256=catalog.local_digest(plan.identity.model),
             sku=plan.identity.sku,
             backend=branch.backend,
             version=plan.chain.performance_data,
