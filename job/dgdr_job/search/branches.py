@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass
 
+from dgdr_api.expressible import unrendered_shape
 from dgdr_api.replay_spec import ROLES_OF_TOPOLOGY
 from dgdr_api.shape import Shape
+from dgdr_api.skus import resolve_sku
 from dgdr_api.terms import Backend, RoleKind, Topology
 from dgdr_api.versions import BackendChains, Chain
 
@@ -31,6 +33,13 @@ class RolePlan:
     knobs: RoleKnobs
     shapes: RoleShapes
     gated: Gated
+    gpus_per_node: int | None = None
+    """GPUs of one node; None: those of the catalog."""
+
+    def unrendered(self, shape: Shape) -> str | None:
+        """Why no template renders a worker of this role in this shape yet, or None."""
+        per_node = self.gpus_per_node or resolve_sku(self.identity.sku).gpus_per_node
+        return unrendered_shape(shape, sku=self.identity.sku, gpus_per_node=per_node)
 
 
 @dataclass(frozen=True)
@@ -186,7 +195,7 @@ def _plan_role(
     if not gated.kept:
         largest = max(gated.removed, key=lambda out: (out.kv_tokens, out.shape.gpus))
         raise Unsupported(Reason.NO_KV_FEASIBLE_SHAPE, f"{kind} of {space.model_name} on {chain.sku}: {largest.detail}")
-    return RolePlan(kind, identity, chain, knobs, shapes, gated)
+    return RolePlan(kind, identity, chain, knobs, shapes, gated, space.gpus_per_node_of(kind))
 
 
 def _check_context(config: SmartSearchConfig, model: ModelFacts, bound: int) -> None:

@@ -55,9 +55,9 @@ def _check_role(role: Role) -> None:
     where, shape, engine = f"candidate.roles.{role.kind}", role.shape, role.engine
     if role.nextn:
         raise NotRenderableError(f"{where}.nextn", role.nextn, "multi-token prediction is not rendered yet: 0")
-    problem = unrendered_shape(shape)
-    if problem is not None:
-        raise NotRenderableError(f"{where}.shape.cp", shape.cp, problem)
+    if shape.cp > 1:
+        problem = unrendered_shape(shape, sku=role.sku, gpus_per_node=shape.gpus)
+        raise NotRenderableError(f"{where}.shape.cp", shape.cp, problem or "")
     if role.quantization.kv not in KV_FORMATS:
         known = ", ".join(sorted(KV_FORMATS))
         raise NotRenderableError(f"{where}.quantization.kv", role.quantization.kv, f"KV formats with a flag: {known}")
