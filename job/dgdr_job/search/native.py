@@ -305,12 +305,15 @@ def _duration(seconds: float) -> str:
 def _parameters(config: SmartSearchConfig) -> dict[str, Any]:
     """Every key that was given and that no field owns."""
     given = config.model_dump(mode="json", exclude_unset=True)
-    given.get("search_space", {}).get("encode", {}).pop("hardware_sku", None)
+    encode = given.get("search_space", {}).pop("encode", {})
+    encode.pop("hardware_sku", None)
+    if encode and config.search_space.encoder != "inline":
+        given["search_space"]["encode"] = encode
     kept = {
         part: {
             key: value
             for key, value in given.get(part, {}).items()
-            if f"{part}.{key}" not in OWNER and value not in (None, {})
+            if f"{part}.{key}" not in OWNER and value is not None
         }
         for part in PARTS_OF_PARAMETERS
     }

@@ -42,7 +42,9 @@ def result(deployments: list[Deployment], names: tuple[Metric, ...], backend: Ba
     )
     found = metrics(points, OSL)
     objectives = {name: objective(points, found, name) for name in names}
-    return BranchResult(cast("Branch", SimpleNamespace(backend=backend, roles=())), (), points, found, objectives)
+    return BranchResult(
+        cast("Branch", SimpleNamespace(encoder="Inline", backend=backend, roles=())), (), points, found, objectives
+    )
 
 
 class Named:
