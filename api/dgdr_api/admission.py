@@ -68,18 +68,21 @@ class Rejected:
         return "; ".join(f"{rejection.field}: {rejection.message}" for rejection in self.rejections)
 
 
-def admit(request: DynamoGraphDeploymentRequest, *, sweeper_image: str | None = None) -> Accepted | Rejected:
+def admit(
+    request: DynamoGraphDeploymentRequest, *, sweeper_image: str | None = None, policies: "Policies | None" = None
+) -> Accepted | Rejected:
     """Decide whether a valid request may run, and return its run's spec or what is in the way.
 
     Args:
         request: what the schema and its rules accept.
         sweeper_image: see `dgdr_api.defaults.run_spec`.
+        policies: which ones are asked; all by default.
     """
     try:
         safe_dgd_name(request.metadata.name, "0" * 16, request.metadata.namespace)
     except NameTooLong as error:
         return Rejected((Rejection(reasons.INVALID_SPEC, "metadata.namespace", str(error)),))
-    for policy in POLICIES:
+    for policy in POLICIES if policies is None else policies:
         found = tuple(policy(request.spec))
         if found:
             return Rejected(found)
@@ -88,7 +91,7 @@ def admit(request: DynamoGraphDeploymentRequest, *, sweeper_image: str | None = 
     if size > MAX_RUN_SPEC_BYTES:
         too_large = f"has {size:,} bytes with its defaults; at most {MAX_RUN_SPEC_BYTES:,} reach the search Job"
         return Rejected((Rejection(reasons.INVALID_SPEC, "spec", too_large),))
-    return Accepted(spec, tuple(_chains(spec)))
+    return Accepted(spec, tuple(_chains(spec)) if policies is not DATA_ALONE_POLICIES else ())
 
 
 def _known_hardware(spec: SearchSpec) -> Iterator[Rejection]:
@@ -261,7 +264,8 @@ def _skus(spec: SearchSpec) -> list[str]:
     return list(dict.fromkeys(resolve_sku(spec.hardware.gpu.sku_of(kind)).name for kind in spec.role_kinds))
 
 
-POLICIES: tuple[Callable[[SearchSpec], Iterator[Rejection]], ...] = (
+Policies = tuple[Callable[[SearchSpec], Iterator[Rejection]], ...]
+POLICIES: Policies = (
     _known_hardware,
     _one_name_per_sku,
     _nodes_are_found,
@@ -276,3 +280,9 @@ POLICIES: tuple[Callable[[SearchSpec], Iterator[Rejection]], ...] = (
     _versions_are_bound,
 )
 """In the order in which they are asked."""
+NATIVE_POLICIES: Policies = tuple(policy for policy in POLICIES if policy is not _nodes_are_found)
+"""Those of a native configuration, which says nothing of nodes: a GPU type without a known label is not rendered."""
+DATA_ALONE_POLICIES: Policies = tuple(
+    policy for policy in NATIVE_POLICIES if policy not in {_runtime_is_known, _versions_are_bound}
+)
+"""Those of a native configuration without a runtime image: its data binds it, and nothing is rendered."""

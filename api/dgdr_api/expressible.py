@@ -5,11 +5,12 @@ number for attention data parallelism, SGLang alone has context parallelism for 
 *model* (heads, layers, experts) is the enumerator's.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from dgdr_api.shape import Shape
-from dgdr_api.terms import Backend, RoleKind
+from dgdr_api.skus import catalog
+from dgdr_api.terms import Backend, EncoderPlacement, RoleKind
 from dgdr_api.versions import NAMES, table
 
 WORKER_GPUS = (1, 2, 4, 8, 16)
@@ -115,18 +116,39 @@ def topology_problem(backend: Backend, kinds: frozenset[RoleKind]) -> str | None
     return None
 
 
-def unrendered_problem(backend: Backend, shapes: Iterable[Shape]) -> str | None:
-    """Why no template of any version renders workers of these shapes yet, or None."""
-    if not table().templates.get(backend):
-        return (
-            f"no template renders {NAMES[backend]} yet; there are templates of {', '.join(sorted(table().templates))}"
-        )
-    return next(filter(None, map(unrendered_shape, shapes)), None)
+def unrendered_backend(backend: Backend) -> str | None:
+    """Why no template of any version renders a backend yet, or None."""
+    if table().templates.get(backend):
+        return None
+    return f"no template renders {NAMES[backend]} yet; there are templates of {', '.join(sorted(table().templates))}"
 
 
-def unrendered_shape(shape: Shape) -> str | None:
-    """Why no template renders a worker of this shape yet, whatever the backend, or None."""
-    return "context parallelism is not rendered yet: 1" if shape.cp > 1 else None
+def unrendered_encoder(encoder: EncoderPlacement, *, images: bool) -> str | None:
+    """Why no template renders workers that encode images yet, whatever the backend, or None.
+
+    Args:
+        encoder: where images are encoded.
+        images: whether requests bring any.
+    """
+    if encoder != "Inline":
+        return "encode workers are not rendered yet: Inline"
+    return "options of multimodal workers are not rendered yet: none" if images else None
+
+
+def unrendered_shape(shape: Shape, *, sku: str, gpus_per_node: int) -> str | None:
+    """Why no template renders a worker of this shape yet, whatever the backend, or None.
+
+    Args:
+        shape: the worker's shape.
+        sku: GPU type, canonical name.
+        gpus_per_node: GPUs of one node.
+    """
+    if shape.cp > 1:
+        return "context parallelism is not rendered yet: 1"
+    if shape.gpus > gpus_per_node and catalog()[sku].gpus_per_rack is not None:
+        nodes = node_count(shape, gpus_per_node)
+        return f"a worker over {nodes} nodes of {sku} needs a ComputeDomain, an object beside the deployment"
+    return None
 
 
 def pair_problem(backend: Backend, engine_version: str, prefill: Shape, decode: Shape) -> str | None:
@@ -212,6 +234,18 @@ def _vllm_ranks_over_nodes(form: RoleForm) -> str | None:
     return None
 
 
+def _vllm_rank_in_a_pod(form: RoleForm) -> str | None:
+    shape, gpus, per_node = form.shape, form.shape.gpus, form.gpus_per_node
+    if form.backend != "vllm" or gpus <= per_node or gpus % per_node or shape.attention_dp == 1:
+        return None
+    if shape.tp * shape.pp > per_node:
+        return (
+            f"vllm: the operator starts one rank over several nodes, or several ranks a node: a rank takes "
+            f"{shape.tp * shape.pp} GPUs, a pod has {per_node}"
+        )
+    return None
+
+
 def _not_whole(shape: Shape, gpus_per_node: int) -> str:
     return (
         f"{shape.label}: {shape.gpus} GPUs are wider than a node of {gpus_per_node} and fill no whole number of nodes"
@@ -226,4 +260,5 @@ _SHAPE_RULES: tuple[Callable[[RoleForm], str | None], ...] = (
     _context_parallelism,
     _whole_nodes,
     _vllm_ranks_over_nodes,
+    _vllm_rank_in_a_pod,
 )

@@ -102,6 +102,8 @@ class PerformanceDataTiming(ApiModel):
 
     type: Literal["performanceData"] = "performanceData"
     model: Text
+    config_sha256: Text | None = None
+    """Hash of the configuration of a model that is not shipped, which its name alone does not tell."""
     sku: Text
     backend: Backend
     version: Text

@@ -210,8 +210,11 @@ def common_data_version(backend: Backend, skus: Sequence[str]) -> str:
         VersionChainBroken: a type has no data, or the defaults differ; names them and the versions that all have.
     """
     exist = {sku: data_versions(backend, sku) for sku in dict.fromkeys(skus)}
-    defaults = {sku: versions[0] if versions else "none" for sku, versions in exist.items()}
-    if len(set(defaults.values())) == 1 and "none" not in defaults.values():
+    for sku, versions in exist.items():
+        if not versions:
+            raise _no_data("the data version is not given", backend, sku)
+    defaults = {sku: versions[0] for sku, versions in exist.items()}
+    if len(set(defaults.values())) == 1:
         return next(iter(defaults.values()))
     common = [version for version in next(iter(exist.values())) if all(version in each for each in exist.values())]
     told = ", ".join(f"{sku} {version}" for sku, version in defaults.items())

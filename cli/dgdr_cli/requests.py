@@ -1,6 +1,6 @@
 """From a request file to what engine and publisher take: admitted, with the command line's changes in it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 from dgdr_cli.documents import about, named, read_mapping
 from dgdr_cli.exit_codes import WRONG_INPUT
 from dgdr_cli.exits import fail
+from dgdr_cli.model_inputs import model_inputs
 
 if TYPE_CHECKING:
     from dgdr_api.request import DynamoGraphDeploymentRequest
     from dgdr_api.run import RunSpec
+    from dgdr_job.catalog.local import ModelInputs
 
 
 @dataclass(frozen=True)
@@ -21,21 +23,29 @@ class Admitted:
     request: "DynamoGraphDeploymentRequest"
     spec: "RunSpec"
     """Its spec with every default explicit."""
+    inputs: "ModelInputs | None" = None
+    """Where the objects lie that it names; None: no search is meant."""
 
 
-def admitted(path: Path, changes: Mapping[tuple[str, ...], Any] | None = None) -> Admitted:
+def admitted(
+    path: Path,
+    changes: Mapping[tuple[str, ...], Any] | None = None,
+    *,
+    config_maps: Sequence[str] = (),
+    mounts: Sequence[str] = (),
+) -> Admitted:
     """Read and admit a request; ends with exit 2, naming the file, where it may not run.
 
     Args:
         path: file of the request.
         changes: values by path below ``spec``, e.g. ``("search", "fidelity")``, that the command line sets.
+        config_maps: ``NAME=DIR`` of ConfigMaps that the request names.
+        mounts: ``CLAIM=DIR`` of claims that the request names.
     """
     from dgdr_api.admission import Rejected, admit
     from dgdr_api.parse import request_of
 
-    document = dict(read_mapping(path))
-    for place, value in (changes or {}).items():
-        document = _with(document, ("spec", *place), value)
+    document = with_changes(read_mapping(path), {("spec", *place): value for place, value in (changes or {}).items()})
     with about(path):
         request = request_of(document)
         verdict = admit(request)
@@ -45,7 +55,15 @@ def admitted(path: Path, changes: Mapping[tuple[str, ...], Any] | None = None) -
             f"{named(path)}: the request is not accepted ({verdict.reason.name})\n"
             + "\n".join(f"  {each.field}: {each.message}" for each in verdict.rejections),
         )
-    return Admitted(request, verdict.spec)
+    return Admitted(request, verdict.spec, model_inputs(verdict.spec.model_ref, config_maps, mounts))
+
+
+def with_changes(document: Mapping[str, Any], changes: Mapping[tuple[str, ...], Any]) -> dict[str, Any]:
+    """A document with values set at paths."""
+    changed = dict(document)
+    for place, value in changes.items():
+        changed = _with(changed, place, value)
+    return changed
 
 
 def _with(document: dict[str, Any], place: tuple[str, ...], value: Any) -> dict[str, Any]:  # noqa: ANN401 - any JSON

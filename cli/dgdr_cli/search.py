@@ -5,7 +5,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,6 +13,7 @@ from dgdr_cli import signals
 from dgdr_cli.documents import Format, about, write_data
 from dgdr_cli.exit_codes import HONEST_NO, INTERRUPTED, OK
 from dgdr_cli.exits import border
+from dgdr_cli.search_inputs import CommandLine, ConfigFile, ConfigMaps, Mounts, RequestFile, asked_of
 
 if TYPE_CHECKING:
     from dgdr_api.run import DynamoGraphDeploymentRun
@@ -37,8 +38,11 @@ def _directory(text: str) -> Path:
 
 
 def search(
-    request: Annotated[Path, typer.Argument(help="Request file; - reads standard input.")],
     out: Annotated[Path, typer.Option(parser=_directory, metavar="DIR", help="Directory for the results.")],
+    request: RequestFile = None,
+    config: ConfigFile = None,
+    config_map: ConfigMaps = None,
+    mount: Mounts = None,
     fidelity: Annotated[FidelityName | None, typer.Option(help="Overrides search.fidelity.")] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Overrides search.parameters.sweep.seed.")] = None,
     parallel: Annotated[int | None, typer.Option(min=1, help="Overrides search.budget.parallelEvaluations.")] = None,
@@ -62,15 +66,16 @@ def search(
     results so far kept.
 
     Example: dgdr search examples/qwen3-32b.yaml --out out
+    or the native form: dgdr search --config examples/native.yaml --out out
     """
     with border():
         from dgdr_job.main import check
 
         from dgdr_cli.output_directory import reserved
-        from dgdr_cli.requests import admitted
 
-        asked = admitted(request, _changes(fidelity, seed, parallel, max_duration))
-        with about(request):
+        given = CommandLine(None if fidelity is None else fidelity.value, seed, parallel, max_duration)
+        path, asked = asked_of(request, config, config_map, mount, given)
+        with about(path):
             check(asked.spec)
         with reserved(out, asked, resume=resume, force=force):
             run, published = search_into(asked, out)
@@ -83,19 +88,6 @@ def search(
 
             write_data(wire(run), output)
         raise typer.Exit(_exit_code(run))
-
-
-def _changes(
-    fidelity: FidelityName | None, seed: int | None, parallel: int | None, max_duration: str | None
-) -> dict[tuple[str, ...], Any]:
-    """What the command line sets in the request's spec."""
-    given = {
-        ("search", "fidelity"): None if fidelity is None else fidelity.value,
-        ("search", "parameters", "sweep", "seed"): seed,
-        ("search", "budget", "parallelEvaluations"): parallel,
-        ("search", "budget", "maxDuration"): max_duration,
-    }
-    return {place: value for place, value in given.items() if value is not None}
 
 
 def search_into(asked: "Admitted", out: Path) -> "tuple[DynamoGraphDeploymentRun, Publisher]":
@@ -117,7 +109,7 @@ def search_into(asked: "Admitted", out: Path) -> "tuple[DynamoGraphDeploymentRun
         try:
             publisher.start()
             store.remove_earlier_results()
-            with signals.noticed(), opened_catalog() as known, SearchBar() as bar:
+            with signals.noticed(), opened_catalog(asked) as known, SearchBar() as bar:
                 sweep(asked.spec, writer, catalog=known, progress=bar.update)
         except KeyboardInterrupt as stop:
             sys.stderr.write("dgdr: interrupted; writing what is known, once more ends it at once\n")

@@ -1,16 +1,19 @@
 """`dgdr space`: how big a search is, before running it."""
 
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from dgdr_cli.documents import Format, about, write_data
 from dgdr_cli.exits import border
+from dgdr_cli.search_inputs import ConfigFile, ConfigMaps, Mounts, RequestFile, asked_of
 
 
 def space(
-    request: Annotated[Path, typer.Argument(help="Request file; - reads standard input.")],
+    request: RequestFile = None,
+    config: ConfigFile = None,
+    config_map: ConfigMaps = None,
+    mount: Mounts = None,
     no_kv_gate: Annotated[  # noqa: FBT002
         bool, typer.Option("--no-kv-gate", help="Count shapes without room for the longest request too.")
     ] = False,
@@ -24,10 +27,9 @@ def space(
         from dgdr_job.search.space_report import space_report
 
         from dgdr_cli.known import opened_catalog
-        from dgdr_cli.requests import admitted
 
-        asked = admitted(request)
-        with opened_catalog() as known, about(request):
+        path, asked = asked_of(request, config, config_map, mount)
+        with opened_catalog(asked) as known, about(path):
             report = space_report(known, asked.spec, kv_gated=not no_kv_gate)
         if output is Format.TEXT:
             _print(report)

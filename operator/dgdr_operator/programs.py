@@ -29,7 +29,10 @@ NEVER_RETRY_EXIT_CODE = 4
 
 def sweeper_command() -> list[str]:
     """Program and arguments of the search."""
-    return ["dgdr-sweeper", "--run", RUN_FILE, "--workspace", WORKSPACE, "--attempt", ATTEMPT]
+    return [
+        "dgdr-sweeper", "--run", RUN_FILE, "--workspace", WORKSPACE, "--attempt", ATTEMPT,
+        "--claims", CLAIMS, "--config-maps", CONFIG_MAPS,
+    ]  # fmt: skip
 
 
 def publisher_command(namespace: str, run_name: str) -> list[str]:

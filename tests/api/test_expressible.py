@@ -14,6 +14,8 @@ from dgdr_api.expressible import (
     sglang_max_running_requests,
     shape_problems,
     topology_problem,
+    unrendered_backend,
+    unrendered_shape,
 )
 from dgdr_api.shape import Shape
 from dgdr_api.terms import BACKENDS, Backend, RoleKind
@@ -140,3 +142,21 @@ def test_unequal_tensor_parallelism_is_a_fact_of_each_engine_version(monkeypatch
     assert pair_problem("sglang", "0.5.14", Shape(tp=4), Shape(tp=4)) is None
     assert pair_problem("sglang", "0.5.16", *unequal) is None
     assert pair_problem("vllm", "0.26.0", *unequal) is None
+
+
+def test_what_no_template_renders_yet() -> None:
+    assert unrendered_backend("vllm") is None
+    assert unrendered_backend("trtllm") == ("no template renders TensorRT-LLM yet; there are templates of sglang, vllm")
+    assert unrendered_shape(Shape(tp=16), sku="h200_sxm", gpus_per_node=8) is None
+    assert "context parallelism" in (unrendered_shape(Shape(cp=2), sku="h200_sxm", gpus_per_node=8) or "")
+    assert unrendered_shape(Shape(tp=4), sku="gb200", gpus_per_node=4) is None
+    assert unrendered_shape(Shape(tp=8), sku="gb200", gpus_per_node=4) == (
+        "a worker over 2 nodes of gb200 needs a ComputeDomain, an object beside the deployment"
+    )
+
+
+def test_a_vllm_rank_of_several_does_not_span_pods() -> None:
+    wide = Shape(tp=16, attention_dp=2, moe_ep=32)
+    assert "a rank takes 16 GPUs, a pod has 8" in problems("vllm", wide)[-1]
+    assert problems("vllm", Shape(tp=8, attention_dp=2, moe_ep=16)) == []
+    assert problems("vllm", Shape(tp=16, moe_ep=16)) == []

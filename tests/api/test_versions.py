@@ -233,7 +233,7 @@ def test_defaults_must_be_one_version() -> None:
         "the default data of vLLM is not the same on every GPU type (h100_sxm 0.24.0, a100_sxm 0.14.0); "
         "no version exists on all of them"
     )
-    with pytest.raises(VersionChainBroken, match="b60 none"):
+    with pytest.raises(VersionChainBroken, match="no SGLang performance data for b60: b60 has data for vllm only"):
         common_data_version("sglang", ["h100_sxm", "b60"])
 
 

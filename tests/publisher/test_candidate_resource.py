@@ -7,7 +7,7 @@ from dgdr_publisher.candidate_status import rounded
 from dgdr_publisher.resources import candidate_resource, run_identity
 from dgdr_publisher.selection import select
 
-from tests.publisher.samples import DISAGG, evaluated, role, run, spec
+from tests.publisher.samples import AGG, DISAGG, evaluated, role, run, spec
 
 
 def resource(
@@ -62,6 +62,21 @@ def test_status_says_what_was_evaluated() -> None:
     pinned = status.conditions[2].message
     assert "vllm 0.26.0 in the image" in pinned
     assert "data of 0.24.0" in pinned
+
+
+@pytest.mark.parametrize("fidelity", ["static", "replay"])
+def test_what_is_not_modelled_is_said_whatever_the_fidelity(fidelity: str) -> None:
+    left_out = {"multinode_interconnect": "agg tp16 on nodes of 8 GPUs"}
+    evaluation = AGG.evaluation.model_copy(update={"not_modelled": left_out, "flags": ("implausible: agg",)})
+    parameters = AGG.candidate.parameters | {"fidelity": fidelity}
+    candidate = AGG.candidate.model_copy(update={"parameters": parameters})
+    status = resource(AGG.model_copy(update={"evaluation": evaluation, "candidate": candidate})).status
+    assert status is not None
+    found = status.conditions[0]
+    assert (found.type, found.status, found.reason) == ("Evaluated", "True", "PartiallyModelled")
+    assert found.message.endswith(
+        "; not modelled: multinode_interconnect (agg tp16 on nodes of 8 GPUs); implausible: agg"
+    )
 
 
 def test_data_of_the_engine_in_the_image_is_bound() -> None:

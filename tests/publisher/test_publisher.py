@@ -348,3 +348,17 @@ def test_an_event_that_the_store_does_not_take_is_not_taken() -> None:
 def test_a_run_without_identity_is_refused() -> None:
     with pytest.raises(PublisherError, match="request-uid"):
         Publisher(run().model_copy(update={"metadata": ObjectMeta(name="x", uid="u")}), Memory(), lambda: NOW)
+
+
+def test_what_the_estimates_leave_out_stands_in_supported() -> None:
+    (one,) = resolved().coverage
+    left_out = one.model_copy(update={"not_modelled": ("multinode_interconnect",)})
+    lacking = one.model_copy(update={"supported": False, "reason": "NoData", "message": "none", "topology": "agg"})
+    messages = []
+    for coverage in ((left_out,), (left_out, lacking)):
+        publisher = Publisher(run(), Memory(), lambda: NOW)
+        (event,) = numbered([resolved().model_copy(update={"coverage": coverage})], run())
+        publisher.handle(event)
+        messages += [each.message for each in publisher.status.conditions if each.type == "Supported"]
+    except_ = "vllm/disagg supported except multinode_interconnect"
+    assert messages == [f"1 of 1 backends and topologies; {except_}", f"1 of 2; {except_}; vllm/agg NoData: none"]

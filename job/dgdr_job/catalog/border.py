@@ -109,6 +109,8 @@ def _reason_of(error: BaseException, reasons: Reasons) -> Reason | None:
 
 
 def _text(error: BaseException) -> str:
+    if isinstance(error, KeyError) and len(error.args) == 1:
+        return f"the key {error} is missing"
     lines = str(error).strip().splitlines()
     return sentence(without_paths(lines[0])) if lines else type(error).__name__
 

@@ -35,13 +35,14 @@ class DiskCache:
     """Reads and writes results below one folder.
 
     Attributes:
+        folder: Where they lie.
         notes: At most one line, once the folder turned out not to be writable.
         hits: Results found.
         misses: Results not found.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
-        self._folder = folder if folder is not None else default_folder()
+        self.folder = folder if folder is not None else default_folder()
         self._writable = True
         self.notes: list[str] = []
         self.hits = 0
@@ -92,8 +93,8 @@ class DiskCache:
                     raise
         except OSError as error:
             self._writable = False
-            self.notes.append(f"results are not cached: {self._folder} cannot be written ({error.strerror})")
+            self.notes.append(f"results are not cached: {self.folder} cannot be written ({error.strerror})")
 
     def _file(self, kind: str, key: JsonValue) -> Path:
         canonical = json.dumps([_SCHEMA, key], sort_keys=True, separators=(",", ":"))
-        return self._folder / kind / f"{hashlib.sha256(canonical.encode()).hexdigest()}.json"
+        return self.folder / kind / f"{hashlib.sha256(canonical.encode()).hexdigest()}.json"

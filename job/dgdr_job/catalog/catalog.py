@@ -5,9 +5,10 @@ The performance model is opened only when something is not in the cache.
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from dgdr_api.model_ref import ModelRef
 from dgdr_api.shape import Shape
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
@@ -16,6 +17,7 @@ from dgdr_job.catalog.errors import Reason, Unsupported
 from dgdr_job.catalog.hardware import Hardware
 from dgdr_job.catalog.identity import PerfIdentity
 from dgdr_job.catalog.kv import KvEstimate
+from dgdr_job.catalog.local import LocalModel, ModelInputs, check_facts, local_model
 from dgdr_job.catalog.model import ModelFacts
 from dgdr_job.catalog.provenance import DataProvenance
 from dgdr_job.catalog.quantization import Quantization
@@ -65,21 +67,51 @@ class Catalog:
         self._seen: dict[tuple[str, str], Any] = {}
         self._model_keys: dict[str, dict[str, JsonValue]] = {}
         self._unwritten: set[PerfIdentity] | None = None
+        self._local: dict[str, LocalModel | _Refusal] = {}
+        self._places: dict[str, str] = {}
 
     def shipped_models(self) -> list[str]:
         """Ids that need no local directory, sorted."""
         return list(shipped_models())
 
+    def take_model(self, ref: ModelRef, inputs: ModelInputs) -> None:
+        """Read the configuration of a run's model, so that its name stands for it from now on.
+
+        A refusal is kept: `model` raises it, where a search asks for its facts.
+
+        Args:
+            ref: The model of the run.
+            inputs: Where the objects lie that it names.
+        """
+        try:
+            found = local_model(ref, inputs)
+        except Unsupported as error:
+            self._local[ref.name] = _Refusal(error.reason, error.message)
+        else:
+            if found is not None:
+                self._local[ref.name] = found
+
+    def local_digest(self, name: str) -> str | None:
+        """Hash of the configuration of a model that is not shipped; None where it is."""
+        found = self._local.get(name)
+        return found.digest if isinstance(found, LocalModel) else None
+
     def model(self, name: str) -> ModelFacts:
         """Facts of a model.
 
         Args:
-            name: Shipped id or local directory.
+            name: Shipped id, local directory, or a name that `take_model` has read.
 
         Raises:
             Unsupported: UnknownModel, with the ids that resemble the name.
         """
-        return self._recall("model", self._model_key(name), _MODEL, lambda: _aic().read_model(name))
+        return self._recall("model", self._model_key(name), _MODEL, lambda: self._facts(name))
+
+    def _facts(self, name: str) -> ModelFacts:
+        facts: ModelFacts = _aic().read_model(self._place(name))
+        if name in self._places:
+            check_facts(facts, self._places[name])
+        return facts
 
     def hardware(self, sku: str) -> Hardware:
         """Description of a SKU.
@@ -108,7 +140,8 @@ class Catalog:
         known = self._memory_of(identity)
         name = _shape_name(shape)
         if name not in known.fractions:
-            known.fractions[name] = self.performance(identity).worker(shape).default_memory_fraction()
+            with self._by_name():
+                known.fractions[name] = self._open(identity).worker(shape).default_memory_fraction()
             self._store_memory(identity)
         return known.fractions[name]
 
@@ -134,14 +167,14 @@ class Catalog:
         if name not in known.estimates:
             try:
                 fraction = self.default_memory_fraction(identity, shape) if memory_fraction is None else memory_fraction
-                worker = self.performance(identity).worker(shape)
+                worker = self._open(identity).worker(shape)
                 known.estimates[name] = worker.kv(max_num_batched_tokens, fraction)
             except Unsupported as refusal:
-                known.estimates[name] = _Refusal(refusal.reason, refusal.message)
+                known.estimates[name] = _Refusal(refusal.reason, self._without_places(refusal.message))
             self._store_memory(identity)
         answer = known.estimates[name]
         if isinstance(answer, _Refusal):
-            raise Unsupported(answer.reason, answer.message)
+            raise Unsupported(answer.reason, self._with_names(answer.message))
         return answer
 
     @contextmanager
@@ -163,8 +196,13 @@ class Catalog:
         Raises:
             Unsupported: UnknownModel, UnknownHardware, NoData or UnsupportedDtype.
         """
+        with self._by_name():
+            return self._open(identity)
+
+    def _open(self, identity: PerfIdentity) -> "PerformanceModel":
         if identity not in self._opened:
-            self._opened[identity] = _aic().PerformanceModel(identity)
+            placed = replace(identity, model=self._place(identity.model))
+            self._opened[identity] = _aic().PerformanceModel(placed)
         return self._opened[identity]
 
     def recall(
@@ -188,7 +226,7 @@ class Catalog:
             Unsupported: What ``compute`` refused, now or when it was stored.
         """
         key = {**self._identity_key(identity), **inputs}
-        return self._recall(kind, key, adapter, lambda: compute(self.performance(identity)))
+        return self._recall(kind, key, adapter, lambda: compute(self._open(identity)))
 
     def _recall(
         self, kind: str, key: dict[str, JsonValue], adapter: TypeAdapter[Value], compute: Callable[[], Value]
@@ -198,7 +236,7 @@ class Catalog:
             self._seen[seen] = self._from_disk(kind, key, adapter, compute)
         answer: Value | _Refusal = self._seen[seen]
         if isinstance(answer, _Refusal):
-            raise Unsupported(answer.reason, answer.message)
+            raise Unsupported(answer.reason, self._with_names(answer.message))
         return answer
 
     def _from_disk(
@@ -211,7 +249,7 @@ class Catalog:
         try:
             computed = compute()
         except Unsupported as error:
-            refusal = _Refusal(error.reason, error.message)
+            refusal = _Refusal(error.reason, self._without_places(error.message))
             self.cache.store(kind, key, {"refusal": _REFUSAL.dump_python(refusal, mode="json")})
             return refusal
         self.cache.store(kind, key, {"result": adapter.dump_python(computed, mode="json")})
@@ -226,11 +264,45 @@ class Catalog:
         }
 
     def _model_key(self, model: str) -> dict[str, JsonValue]:
-        """A local directory is keyed by its content alone, so that its place does not matter."""
+        """A local model is keyed by its content alone, so that its place does not matter."""
+        local = self._local.get(model)
+        if isinstance(local, _Refusal):
+            raise Unsupported(local.reason, local.message)
+        if local is not None:
+            return {"model": None, "config": local.digest}
         if model not in self._model_keys:
             digest = config_sha256(model)
             self._model_keys[model] = {"model": None if is_local(model) else model, "config": digest}
         return self._model_keys[model]
+
+    def _place(self, model: str) -> str:
+        """What the performance model is told: an id that it ships, or the folder of a local model's files."""
+        local = self._local.get(model)
+        if not isinstance(local, LocalModel):
+            return model
+        if model not in self._places:
+            self._places[model] = str(local.placed_in(self.cache.folder / "models"))
+        return self._places[model]
+
+    def _without_places(self, message: str) -> str:
+        """A message as it is stored: a local model is called by its content."""
+        for name, place in self._places.items():
+            message = message.replace(place, f"<{self.local_digest(name)}>")
+        return message
+
+    def _with_names(self, message: str) -> str:
+        """A message as it is read: a local model is called by the name of this search."""
+        for name, local in self._local.items():
+            if isinstance(local, LocalModel):
+                message = message.replace(f"<{local.digest}>", name)
+        return message
+
+    @contextmanager
+    def _by_name(self) -> Iterator[None]:
+        try:
+            yield
+        except Unsupported as error:
+            raise Unsupported(error.reason, self._with_names(self._without_places(error.message))) from error
 
     def _memory_of(self, identity: PerfIdentity) -> _Memory:
         if identity not in self._memory:

@@ -18,7 +18,10 @@ from dgdr_api.events import Completed, Counters, Evaluations, EventData, Failed,
 from dgdr_api.run import RunSpec
 from pydantic import ValidationError
 
+from dgdr_job.catalog.catalog import Catalog
+from dgdr_job.catalog.local import ModelInputs
 from dgdr_job.main.engine import check, sweep
+from dgdr_job.main.process import add_mounts
 
 TYPES: dict[type, str] = {
     Resolved: "search.resolved",
@@ -79,8 +82,31 @@ def read_spec(path: Path) -> RunSpec:
         raise BadInputError(f"{where}: {first['msg']}") from error
 
 
-def search(path: Path, emit: Emitter) -> int:
+def model_inputs(spec: RunSpec, *, claims: Path | None, config_maps: Path | None) -> ModelInputs:
+    """The folders of what a run names, mounted by its name.
+
+    Args:
+        spec: a run's spec.
+        claims: folder of the mounted claims; None: none are.
+        config_maps: folder of the mounted ConfigMaps.
+    """
+    config, cache = spec.model_ref.config, spec.model_ref.cache
+    return ModelInputs(
+        config_maps={}
+        if config is None or config_maps is None
+        else {config.config_map.name: config_maps / config.config_map.name},
+        claims={} if cache is None or claims is None else {cache.pvc.name: claims / cache.pvc.name},
+    )
+
+
+def search(path: Path, emit: Emitter, *, claims: Path | None = None, config_maps: Path | None = None) -> int:
     """Search the run in a file.
+
+    Args:
+        path: the file.
+        emit: takes each piece of data.
+        claims: see `model_inputs`.
+        config_maps: see `model_inputs`.
 
     Returns:
         0 after the search's own end; 4 after a failure, which is emitted.
@@ -88,7 +114,9 @@ def search(path: Path, emit: Emitter) -> int:
     try:
         spec = read_spec(path)
         check(spec)
-        sweep(spec, emit)
+        catalog = Catalog()
+        catalog.take_model(spec.model_ref, model_inputs(spec, claims=claims, config_maps=config_maps))
+        sweep(spec, emit, catalog=catalog)
     except BrokenPipeError:  # the parent has gone, and nobody listens
         raise
     except (BadInputError, InvalidRequest, VersionChainBroken) as error:
@@ -106,10 +134,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--run", required=True, type=Path, help="the run's spec as JSON")
     parser.add_argument("--events-fd", required=True, type=int, help="the pipe to the parent")
+    add_mounts(parser)
     given = parser.parse_args(arguments)
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s %(message)s")
     with os.fdopen(given.events_fd, "wb") as pipe:
-        return search(given.run, Emitter(pipe))
+        return search(given.run, Emitter(pipe), claims=given.claims, config_maps=given.config_maps)
 
 
 if __name__ == "__main__":

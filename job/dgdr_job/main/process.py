@@ -41,7 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         given = _parser().parse_args(arguments)
         _log_to(given.workspace, attempt=given.attempt, **_ids(given.run))
         threading.excepthook = _end
-        return _search(given.run, given.workspace, given.attempt)
+        mounts = {"--claims": given.claims, "--config-maps": given.config_maps}
+        return _search(given.run, given.workspace, given.attempt, mounts)
     except SystemExit as ended:  # of the argument parser
         return OK if ended.code == 0 else FAILED
     except OSError as error:
@@ -51,13 +52,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return TERMINATED
 
 
-def _search(run: Path, workspace: Path, attempt: str) -> int:
+def add_mounts(parser: argparse.ArgumentParser) -> None:
+    """Take the folders in which the claims and ConfigMaps are mounted that a run names, each by its name."""
+    parser.add_argument("--claims", type=Path, help="folder of the mounted claims")
+    parser.add_argument("--config-maps", type=Path, help="folder of the mounted ConfigMaps")
+
+
+def _search(run: Path, workspace: Path, attempt: str, mounts: dict[str, Path | None]) -> int:
     from dgdr_job.main.journal import COMPLETED, Journal  # noqa: PLC0415 - after SIGTERM has its handler
     from dgdr_job.main.supervision import Supervisor  # noqa: PLC0415 - as above
 
     os.environ.setdefault("DGDR_CACHE_DIR", str(workspace / "cache"))
     journal = Journal(workspace / "sweeper" / f"{attempt}.ndjson", attempt=attempt, run_uid=_run_uid(run), now=_now)
-    supervisor = Supervisor([sys.executable, "-m", "dgdr_job.main.child", "--run", str(run)], journal)
+    given = [word for option, folder in mounts.items() if folder is not None for word in (option, str(folder))]
+    supervisor = Supervisor([sys.executable, "-m", "dgdr_job.main.child", "--run", str(run), *given], journal)
     try:
         if journal.end is None:
             threading.Thread(target=supervisor.run, name="supervisor", daemon=True).start()
@@ -141,6 +149,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--run", required=True, type=Path, help="the run's spec as JSON")
     parser.add_argument("--workspace", required=True, type=Path, help="folder shared with the publisher")
     parser.add_argument("--attempt", required=True, help="uid of the pod")
+    add_mounts(parser)
     return parser
 
 

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dgdr_api.events import branch_name
-from dgdr_api.expressible import topology_problem
+from dgdr_api.expressible import topology_problem, unrendered_shape
 from dgdr_api.replay_spec import role_kinds
 from dgdr_api.shape import Shape
+from dgdr_api.skus import resolve_sku
 from dgdr_api.terms import Backend, EncoderPlacement, RoleKind, Topology
 from dgdr_api.versions import BackendChains, Chain
 
@@ -41,8 +42,15 @@ class RolePlan:
     knobs: RoleKnobs
     shapes: RoleShapes
     gated: Gated
+    gpus_per_node: int | None = None
+    """GPUs of one node; None: those of the catalog."""
     images: Images | None = None
     """Images of a request that the role encodes."""
+
+    def unrendered(self, shape: Shape) -> str | None:
+        """Why no template renders a worker of this role in this shape yet, or None."""
+        per_node = self.gpus_per_node or resolve_sku(self.identity.sku).gpus_per_node
+        return unrendered_shape(shape, sku=self.identity.sku, gpus_per_node=per_node)
 
 
 @dataclass(frozen=True)
@@ -241,7 +249,7 @@ def _plan_role(
     if not gated.kept:
         largest = max(gated.removed, key=lambda out: (out.kv_tokens, out.shape.gpus))
         raise Unsupported(Reason.NO_KV_FEASIBLE_SHAPE, f"{kind} of {space.model_name} on {chain.sku}: {largest.detail}")
-    return RolePlan(kind, identity, chain, knobs, shapes, gated, images)
+    return RolePlan(kind, identity, chain, knobs, shapes, gated, space.gpus_per_node_of(kind), images)
 
 
 def _plan_encode(config: SmartSearchConfig, chain: Chain, model: ModelFacts, images: Images | None) -> RolePlan:
@@ -258,9 +266,16 @@ def _plan_encode(config: SmartSearchConfig, chain: Chain, model: ModelFacts, ima
     if not shapes.legal:
         reasons = "; ".join(sorted({refused.reason for refused in shapes.refused}))
         raise Unsupported(Reason.NO_LEGAL_SHAPE, f"encode of {space.model_name} on {chain.backend}: {reasons}")
-    identity = PerfIdentity(space.model_name, chain.sku, chain.backend, chain.performance_data)
-    knobs = knobs_of(config, "encode", chain.backend)
-    return RolePlan("encode", identity, chain, knobs, shapes, Gated(shapes.legal, ()), images)
+    return RolePlan(
+        kind="encode",
+        identity=PerfIdentity(space.model_name, chain.sku, chain.backend, chain.performance_data),
+        chain=chain,
+        knobs=knobs_of(config, "encode", chain.backend),
+        shapes=shapes,
+        gated=Gated(shapes.legal, ()),
+        gpus_per_node=space.gpus_per_node_of("encode"),
+        images=images,
+    )
 
 
 def _check_context(config: SmartSearchConfig, model: ModelFacts, bound: int) -> None:

@@ -160,6 +160,7 @@ def _role(
         engine=_engine(config, branch, plan, table, row),
         timing=PerformanceDataTiming(
             model=plan.identity.model,
+            config_sha256=catalog.local_digest(plan.identity.model),
             sku=plan.identity.sku,
             backend=branch.backend,
             version=plan.chain.performance_data,

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from dgdr_api.request import SearchSpec
 
+from dgdr_job.search.config import SmartSearchConfig
+
 
 @dataclass(frozen=True)
 class NotBuilt:
@@ -101,10 +103,13 @@ def _overrides(spec: SearchSpec) -> NotBuilt | None:
     return None
 
 
-def _model_config(spec: SearchSpec) -> NotBuilt | None:
-    if spec.model_ref.config is not None:
-        name = spec.model_ref.config.config_map.name
-        return NotBuilt("modelRef.config.configMap", name, "only shipped models are read yet: dgdr catalog models")
+def _budget(spec: SearchSpec) -> NotBuilt | None:
+    """Limits of rounds, which a static search does not have: it matches each branch whole."""
+    budget = spec.search.budget
+    for name, value in (("maxRounds", budget.max_rounds), ("candidatesPerRound", budget.candidates_per_round)):
+        if value is not None:
+            why = "a static search evaluates a branch whole, in one round of exact matching; leave it out"
+            return NotBuilt(f"search.budget.{name}", str(value), why)
     return None
 
 
@@ -117,5 +122,25 @@ CHECKS: tuple[Check, ...] = (
     _one_token,
     _replay_only_workload,
     _overrides,
-    _model_config,
+    _budget,
 )
+
+
+def parameters_not_built(config: SmartSearchConfig) -> list[NotBuilt]:
+    """Engine keys whose value asks for something that a static search does not do."""
+    space, sweep, bare = config.search_space, config.sweep, "leave it out"
+    asked: list[tuple[str, object, str]] = [
+        ("search_space.nextn", space.nextn, f"draft tokens are not timed yet; {bare}"),
+        (
+            "search_space.kv_transfer_bandwidth",
+            space.kv_transfer_bandwidth,
+            f"a static estimate moves no KV, it needs a replay; {bare}",
+        ),
+        ("sweep.max_trials", sweep.max_trials, f"a static search matches the whole pool at once; {bare}"),
+        (
+            "sweep.strategy",
+            sweep.strategy if sweep.strategy == "guided" else None,
+            "a static search is exhaustive, guided needs a replay; use auto",
+        ),
+    ]
+    return [NotBuilt(key, str(value), why) for key, value, why in asked if value is not None]

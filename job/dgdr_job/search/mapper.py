@@ -1,8 +1,7 @@
 """From a run's spec to the engine's configuration, with `search.parameters` merged in key by key."""
 
-import difflib
-import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from dgdr_api.bounds import INT32_MAX
@@ -12,10 +11,11 @@ from dgdr_api.request import SearchSpec
 from dgdr_api.run import RunSpec
 from dgdr_api.terms import Backend
 from dgdr_api.workload import StaticWorkload
-from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails
+from pydantic import ValidationError
 
+from dgdr_job.search.budgets import contradiction
 from dgdr_job.search.config import Encoder, SearchSpace, SmartSearchConfig
+from dgdr_job.search.problems import check_keys, problems
 
 OWNER: dict[str, str] = {
     "search_space.model_name": "modelRef.name",
@@ -35,6 +35,7 @@ OWNER: dict[str, str] = {
     "search_space.encode.hardware_sku": "hardware.gpu.encoderSku",
     "workload": "workload",
     "goal": "objective",
+    "runtime": "runtime.image",
     "adapters": "search.router and search.planner",
     "sweep.fidelity": "search.fidelity",
     "sweep.max_seconds": "search.budget.maxDuration",
@@ -53,8 +54,8 @@ RESERVE_FACTOR = 4
 
 RANGE_RATIOS = 5
 """Ratios of kvLoadRatioRange."""
-SHOWN_CHARACTERS = 80
-"""A wrong value is shown up to here."""
+PREFIX = "search.parameters."
+"""Where the engine's keys stand in a request."""
 
 
 def search_config(spec: RunSpec, data_versions: Mapping[Backend, str], visual_tokens: int = 0) -> SmartSearchConfig:
@@ -68,14 +69,18 @@ def search_config(spec: RunSpec, data_versions: Mapping[Backend, str], visual_to
     Raises:
         InvalidRequest: search.parameters has an unknown key, one that a typed field owns, or a value out of bounds.
     """
-    _check_keys(SmartSearchConfig, spec.search.parameters, "")
+    check_keys(SmartSearchConfig, spec.search.parameters, prefix=PREFIX, owner=OWNER)
     _check_encode_keys(spec)
     _check_length(spec, visual_tokens)
     merged = _merge(_mapped(spec, data_versions, visual_tokens), spec.search.parameters)
     try:
-        return SmartSearchConfig.model_validate(merged)
+        config = SmartSearchConfig.model_validate(merged)
     except ValidationError as error:
-        raise InvalidRequest(_problems(error.errors(include_url=False))) from error
+        raise InvalidRequest(problems(error.errors(include_url=False), prefix=PREFIX)) from error
+    contradicting = contradiction(config.search_space)
+    if contradicting is not None:
+        raise InvalidRequest([replace(contradicting, field=f"{PREFIX}{contradicting.field}")])
+    return config
 
 
 def encoder_of(spec: SearchSpec) -> Encoder:
@@ -126,7 +131,7 @@ def _mapped(spec: RunSpec, data_versions: Mapping[Backend, str], visual_tokens: 
         **({"encode": {"hardware_sku": gpu.encoder_sku}} if gpu.encoder_sku is not None else {}),
         **_wide_budgets(prompt),
     }
-    sla = objective.sla
+    sla, budget = objective.sla, spec.search.budget
     own_budgets = "agg_max_num_batched_tokens" in spec.search.parameters.get("search_space", {})
     return {
         "rate_matching": {
@@ -152,10 +157,14 @@ def _mapped(spec: RunSpec, data_versions: Mapping[Backend, str], visual_tokens: 
         "sweep": {
             "fidelity": spec.search.fidelity,
             "reserve": RESERVE_FACTOR * spec.recommendation.max_candidates,
-            "max_seconds": None
-            if spec.search.budget.max_duration is None
-            else seconds(spec.search.budget.max_duration),
+            "max_seconds": None if budget.max_duration is None else seconds(budget.max_duration),
+            "max_rounds": budget.max_rounds,
+            "candidates_per_round": budget.candidates_per_round,
+            "parallel_evals": budget.parallel_evaluations,
+            "max_eval_seconds": seconds(budget.max_evaluation_duration),
         },
+        "adapters": {"router": spec.search.router, "planner": spec.search.planner},
+        "runtime": {"image": spec.runtime.image, "version_override": spec.runtime.version_override},
     }
 
 
@@ -191,85 +200,9 @@ def _check_length(spec: RunSpec, visual_tokens: int) -> None:
         raise InvalidRequest([Problem("workload.maxSequenceLength", message, bound)])
 
 
-def _check_keys(model: type[BaseModel], given: Mapping[str, Any], path: str) -> None:
-    """Refuse keys that do not exist or are owned by a typed field, each with what would do."""
-    for key, value in given.items():
-        name = f"{path}{key}"
-        if name in OWNER:
-            raise InvalidRequest(
-                [Problem(f"search.parameters.{name}", f"is set by {OWNER[name]}; change that field instead", value)]
-            )
-        if key not in model.model_fields:
-            near = difflib.get_close_matches(key, model.model_fields, n=3)
-            known = ", ".join(near or model.model_fields)
-            raise InvalidRequest(
-                [
-                    Problem(
-                        f"search.parameters.{name}",
-                        f"is no key of the engine; {'near' if near else 'known'}: {known}",
-                        value,
-                    )
-                ]
-            )
-        part = model.model_fields[key].annotation
-        if isinstance(part, type) and issubclass(part, BaseModel):
-            if not isinstance(value, Mapping):
-                raise InvalidRequest([Problem(f"search.parameters.{name}", "must be an object", value)])
-            _check_keys(part, value, f"{name}.")
-
-
 def _merge(base: dict[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
     merged = dict(base)
     for key, value in more.items():
         below = merged.get(key)
         merged[key] = _merge(below, value) if isinstance(below, dict) and isinstance(value, Mapping) else value
     return merged
-
-
-BOUND_TEXTS: dict[str, str] = {
-    "greater_than": "must be above {gt}",
-    "greater_than_equal": "must be at least {ge}",
-    "less_than": "must be below {lt}",
-    "less_than_equal": "must be at most {le}",
-    "too_short": "has {actual_length} values, at least {min_length} are needed",
-    "too_long": "has {actual_length} values, at most {max_length} are allowed",
-    "finite_number": "must be a finite number",
-}
-"""Our words for a bound that a value breaks, by pydantic's name of the fault; the braces are the bound itself."""
-TYPE_TEXTS: tuple[tuple[str, str], ...] = (
-    ("int", "must be a whole number"),
-    ("float", "must be a number"),
-    ("bool", "must be true or false"),
-    ("tuple", "must be a list"),
-    ("string", "must be a text"),
-)
-"""Our words for a value of another type, by the start of pydantic's name of the fault."""
-
-
-def _problems(details: list[ErrorDetails]) -> list[Problem]:
-    """What is wrong; a fault of a list that follows from a fault of one of its values is left out."""
-    places = [detail["loc"] for detail in details]
-    return [
-        _problem(detail)
-        for detail in details
-        if not any(place != detail["loc"] and place[: len(detail["loc"])] == detail["loc"] for place in places)
-    ]
-
-
-def _problem(detail: ErrorDetails) -> Problem:
-    """One fault of search.parameters in our own words: where, which bound, what was found."""
-    kind, bounds = detail["type"], detail.get("ctx", {})
-    if kind in BOUND_TEXTS:
-        text = BOUND_TEXTS[kind].format(
-            **{name: f"{bound:g}" if isinstance(bound, float) else bound for name, bound in bounds.items()}
-        )
-    elif kind == "value_error":
-        text = f"{bounds['error']}"
-    elif kind == "extra_forbidden":
-        text = "is no key of the engine"
-    else:
-        text = next((words for start, words in TYPE_TEXTS if kind.startswith(start)), f"is not allowed ({kind})")
-    field = ".".join(str(part) for part in detail["loc"])
-    found = json.dumps(detail["input"], default=str)
-    shown = found if len(found) <= SHOWN_CHARACTERS else f"{found[:SHOWN_CHARACTERS]}..."
-    return Problem(f"search.parameters.{field}", f"{text}, found {shown}", detail["input"])

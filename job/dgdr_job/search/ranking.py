@@ -1,14 +1,15 @@
 """The ordered reserve over all branches: best first, or the front in the order of its publication."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import groupby
 
 import numpy as np
+import numpy.typing as npt
 from dgdr_api.candidate import EvaluatedCandidate
 from dgdr_api.canonical import canonical_json
-from dgdr_api.expressible import unrendered_problem
+from dgdr_api.expressible import unrendered_backend, unrendered_encoder
 
 from dgdr_job.matching.arrays import Floats, Ints
 from dgdr_job.search import pareto
@@ -18,6 +19,7 @@ from dgdr_job.search.points import rank_keys, rank_order, score
 
 Build = Callable[[BranchResult, int, float], EvaluatedCandidate]
 """Builds the candidate of a point of a branch with a score."""
+Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,8 @@ class Reserve:
     candidates: tuple[EvaluatedCandidate, ...]
     pareto_front: int
     """Size of the front; 0 for one metric."""
+    rendered: frozenset[str] = frozenset()
+    """Ids of those that a template of some version renders."""
 
     @property
     def best(self) -> EvaluatedCandidate:
@@ -34,7 +38,7 @@ class Reserve:
 
         There must be candidates.
         """
-        rendered = [each for each in self.candidates if is_rendered(each)]
+        rendered = [each for each in self.candidates if each.id in self.rendered]
         return max(rendered or self.candidates, key=lambda candidate: candidate.evaluation.score)
 
 
@@ -63,38 +67,43 @@ def reserve(results: list[BranchResult], goal: Goal, osl: int, size: int, build:
         build: makes a candidate; also decides ties, by canonical JSON.
     """
     results = [result for result in results if len(result.points)]
-    rendered = [part for part in map(_rendered, results) if len(part.points)]
-    found = _ordered(results, goal, osl, size, build)
-    if sum(len(part.points) for part in rendered) in (0, sum(len(result.points) for result in results)):
-        return found
-    own = _ordered(rendered, goal, osl, size, build).candidates
+    masks = [_rendered(result) for result in results]
+    parts = [_part(result, mask) for result, mask in zip(results, masks, strict=True) if mask.any()]
+    mask_of = {id(result): mask for result, mask in zip(results, masks, strict=True)}
+    rendered: set[str] = set()
+
+    def noted(result: BranchResult, point: int, value: float) -> EvaluatedCandidate:
+        made = build(result, point, value)
+        if id(result) not in mask_of or mask_of[id(result)][point]:
+            rendered.add(made.id)
+        return made
+
+    found = _ordered(results, goal, osl, size, noted)
+    if not parts or all(mask.all() for mask in masks):
+        return replace(found, rendered=frozenset(rendered))
+    own = _ordered(parts, goal, osl, size, noted).candidates
     if goal.pareto:
-        others = (each for each in found.candidates if not is_rendered(each))
-        return Reserve((*others, *own), found.pareto_front)
+        others = tuple(each for each in found.candidates if each.id not in rendered)
+        return Reserve((*others, *own), found.pareto_front, frozenset(rendered))
     known = {each.id for each in found.candidates}
-    return Reserve((*found.candidates, *(each for each in own if each.id not in known)), 0)
+    return Reserve((*found.candidates, *(each for each in own if each.id not in known)), 0, frozenset(rendered))
 
 
-def is_rendered(evaluated: EvaluatedCandidate) -> bool:
-    """Whether a template of some version renders such a candidate."""
-    candidate = evaluated.candidate
-    return unrendered_problem(candidate.backend, [role.shape for role in candidate.roles]) is None
-
-
-def _rendered(result: BranchResult) -> BranchResult:
-    """The points of a branch that a template of some version renders."""
+def _rendered(result: BranchResult) -> Mask:
+    """Whether a template of some version renders each point of a branch."""
     branch = result.branch
-    problem = unrendered_problem(branch.backend, ())
-    if problem is not None:
-        return result.take(np.empty(0, dtype=np.int64))
-    known = [
-        np.array([unrendered_problem(branch.backend, [each.shape]) is None for each in table.shapes], dtype=np.bool_)
-        for table in result.tables
-    ]
-    if all(mask.all() for mask in known):
-        return result
-    kept = [mask[ids] for mask, ids in zip(known, result.shape_ids, strict=True)]
-    return result.take(np.flatnonzero(np.logical_and.reduce(kept)))
+    images = any(role.images is not None for role in branch.roles)
+    problem = unrendered_backend(branch.backend) or unrendered_encoder(branch.encoder, images=images)
+    mask = np.full(len(result.points), problem is None)
+    for index, (role, table) in enumerate(zip(result.branch.roles, result.tables, strict=True)):
+        shapes = np.array([role.unrendered(known.shape) is None for known in table.shapes], dtype=np.bool_)
+        if not shapes.all():
+            mask &= shapes[result.shape_ids[index]]
+    return mask
+
+
+def _part(result: BranchResult, mask: Mask) -> BranchResult:
+    return result if mask.all() else result.take(np.flatnonzero(mask))
 
 
 def _ordered(results: list[BranchResult], goal: Goal, osl: int, size: int, build: Build) -> Reserve:

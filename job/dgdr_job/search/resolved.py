@@ -6,7 +6,7 @@ from dgdr_api.events import BranchPlan, Resolved, TupleCoverage, VersionLink
 from dgdr_api.replay_spec import role_kinds
 from dgdr_api.run import RunSpec
 from dgdr_api.terms import Backend
-from dgdr_api.versions import BackendChains, Chain, resolve_chains
+from dgdr_api.versions import BackendChains, Chain, data_versions, resolve_chains, runtime_version
 
 from dgdr_job.catalog.catalog import Catalog
 from dgdr_job.catalog.errors import Reason
@@ -16,15 +16,24 @@ from dgdr_job.search.config import PLACEMENTS, SmartSearchConfig
 from dgdr_job.search.evaluations import MESSAGE_CHARACTERS
 from dgdr_job.search.mapper import encoder_of
 
+NO_RUNTIME = "none"
+"""Runtime of a chain that no image begins."""
+
 
 def version_chains(run: RunSpec) -> dict[Backend, BackendChains]:
     """The version chains of each backend of a run, on every GPU type that a role has.
+
+    A run whose image names no version at all is bound by its performance data alone. Admission refuses such a request;
+    only a native search has such a run, and nothing of it is rendered.
 
     Raises:
         VersionChainBroken: the image binds no performance data; admission refuses this before.
     """
     runtime = run.runtime
     skus = [run.hardware.gpu.sku_of(kind) for kind in run.role_kinds]
+    if runtime_version(runtime.image, runtime.version_override) is None:
+        pins = runtime.performance_data_version or {}
+        return {backend: _by_data_alone(backend, pins[backend], skus) for backend in run.backends if backend in pins}
     return {
         backend: resolve_chains(
             runtime.image,
@@ -35,6 +44,29 @@ def version_chains(run: RunSpec) -> dict[Backend, BackendChains]:
         )
         for backend in run.backends
     }
+
+
+def _by_data_alone(backend: Backend, version: str, skus: Sequence[str]) -> BackendChains:
+    """Chains without an image: the engine is the one that was measured."""
+    return BackendChains(
+        by_sku={
+            sku: Chain(
+                backend=backend,
+                sku=sku,
+                runtime=NO_RUNTIME,
+                engine=version,
+                performance_data=version,
+                pinned=True,
+            )
+            for sku in dict.fromkeys(skus)
+            if version in data_versions(backend, sku)
+        },
+        missing={
+            sku: f"no performance data {version} for {backend} on {sku}"
+            for sku in dict.fromkeys(skus)
+            if version not in data_versions(backend, sku)
+        },
+    )
 
 
 def rounds_of(config: SmartSearchConfig) -> int:

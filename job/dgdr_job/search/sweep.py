@@ -21,7 +21,7 @@ from dgdr_job.search.branches import Branch, RolePlan, tuples_of
 from dgdr_job.search.candidates import BranchResult, evaluated_candidate
 from dgdr_job.search.config import SmartSearchConfig
 from dgdr_job.search.explicit import check_parallel_configs
-from dgdr_job.search.features import not_built
+from dgdr_job.search.features import NotBuilt, not_built, parameters_not_built
 from dgdr_job.search.mapper import search_config
 from dgdr_job.search.points import metrics, objective
 from dgdr_job.search.preflight import preflight
@@ -77,11 +77,7 @@ class Sweep:
         """
         started = self._clock()
         chains = version_chains(self._run)
-        features = not_built(self._run)
-        if features:
-            message = "; ".join(feature.message for feature in features)
-            self._emit(refused_whole(self._run, chains, message))
-            self._complete("Unsupported", message)
+        if self._refuse_whole(not_built(self._run), chains):
             return
         versions = {backend: each.performance_data for backend, each in chains.items()}
         try:
@@ -91,6 +87,8 @@ class Sweep:
             self._complete("Unsupported", f"{error.reason.value}: {error.message}")
             return
         config = search_config(self._run, versions, tokens)
+        if self._refuse_whole(parameters_not_built(config), chains):
+            return
         check_parallel_configs(self._catalog, config, chains)
         if config.sweep.max_seconds is not None:
             self._stop_at = started + config.sweep.max_seconds
@@ -106,6 +104,15 @@ class Sweep:
             if not self._time_is_over():
                 self._evaluate(config, branch)
         self._conclude(config)
+
+    def _refuse_whole(self, features: list[NotBuilt], chains: dict[Backend, BackendChains]) -> bool:
+        """End the search where it asks for what no branch of this version does; whether it was so."""
+        if not features:
+            return False
+        message = "; ".join(feature.message for feature in features)
+        self._emit(refused_whole(self._run, chains, message))
+        self._complete("Unsupported", message)
+        return True
 
     def _preflight(
         self, config: SmartSearchConfig, chains: dict[Backend, BackendChains]

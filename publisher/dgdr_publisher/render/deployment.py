@@ -45,8 +45,6 @@ class NodePool:
     node_selector: Mapping[str, str]
     tolerations: tuple[Mapping[str, Any], ...] = ()
     shared_memory_size: str | None = None
-    needs_compute_domain: bool = False
-    """Whether a worker over several nodes needs a ComputeDomain, an object beside the deployment."""
 
 
 @dataclass(frozen=True)

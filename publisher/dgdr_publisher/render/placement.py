@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
-from dgdr_api.expressible import RoleForm, gpus_per_pod, node_count, shape_problems
+from dgdr_api.expressible import RoleForm, gpus_per_pod, node_count, shape_problems, unrendered_shape
 from dgdr_api.replay_spec import Role
+from dgdr_api.skus import resolve_sku
 
 from dgdr_publisher.errors import NotRenderableError
 from dgdr_publisher.render.deployment import NodePool
@@ -40,17 +41,7 @@ def placement(role: Role, nodes: NodePool) -> Placement:
     pods, gpus = node_count(shape, nodes.gpus_per_node), gpus_per_pod(shape, nodes.gpus_per_node)
     if pods == 1:
         return Placement(node_count=None, gpus_per_pod=gpus)
-    if nodes.needs_compute_domain:
-        raise NotRenderableError(
-            field,
-            shape.label,
-            f"a worker over {pods} nodes of {role.sku} needs a ComputeDomain, an object beside the deployment",
-        )
-    if role.backend == "vllm" and shape.attention_dp > 1 and shape.tp * shape.pp > gpus:
-        raise NotRenderableError(
-            field,
-            shape.label,
-            f"the operator starts one vLLM rank over several nodes, or several ranks a node: a rank takes "
-            f"{shape.tp * shape.pp} GPUs, a pod has {gpus}",
-        )
+    problem = unrendered_shape(shape, sku=resolve_sku(role.sku).name, gpus_per_node=nodes.gpus_per_node)
+    if problem is not None:
+        raise NotRenderableError(field, shape.label, problem)
     return Placement(node_count=pods, gpus_per_pod=gpus)

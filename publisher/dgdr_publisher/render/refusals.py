@@ -6,7 +6,14 @@ Each check looks at one thing and either returns or raises; nothing is changed t
 from collections.abc import Sequence
 
 from dgdr_api.candidate import EvaluatedCandidate
-from dgdr_api.expressible import encoder_problems, knob_problems, pair_problem, topology_problem, unrendered_shape
+from dgdr_api.expressible import (
+    encoder_problems,
+    knob_problems,
+    pair_problem,
+    topology_problem,
+    unrendered_encoder,
+    unrendered_shape,
+)
 from dgdr_api.replay_spec import Role
 
 from dgdr_publisher.errors import NotRenderableError
@@ -25,7 +32,7 @@ def check_renderable(evaluated: EvaluatedCandidate) -> None:
     if problem is not None:
         raise NotRenderableError("candidate.topology", candidate.topology, problem)
     if candidate.encoder != "Inline":
-        problems = ["encode workers are not rendered yet: Inline", *_encode_problems(candidate.roles)]
+        problems = [unrendered_encoder(candidate.encoder, images=True) or "", *_encode_problems(candidate.roles)]
         raise NotRenderableError("candidate.encoder", candidate.encoder, "; ".join(problems))
     if candidate.planner is not None:
         raise NotRenderableError("candidate.planner", candidate.planner.mode, "planners are not rendered yet")
@@ -34,11 +41,10 @@ def check_renderable(evaluated: EvaluatedCandidate) -> None:
     if spec.workload.trace is not None:
         raise NotRenderableError("replaySpec.workload.trace", spec.workload.trace.path, "traces are not supported yet")
     images = None if spec.workload.static is None else spec.workload.static.images
-    if images is not None:
+    problem = unrendered_encoder(candidate.encoder, images=images is not None)
+    if images is not None and problem is not None:
         shown = f"{images.count} of {images.height} x {images.width}"
-        raise NotRenderableError(
-            "replaySpec.workload.static.images", shown, "options of multimodal workers are not rendered yet: none"
-        )
+        raise NotRenderableError("replaySpec.workload.static.images", shown, problem)
     if spec.host_overhead_ms:
         raise NotRenderableError(
             "replaySpec.hostOverheadMs", spec.host_overhead_ms, "an overhead that no deployment setting causes: 0"
@@ -72,9 +78,9 @@ def _check_role(role: Role) -> None:
     where, shape, engine = f"candidate.roles.{role.kind}", role.shape, role.engine
     if role.nextn:
         raise NotRenderableError(f"{where}.nextn", role.nextn, "multi-token prediction is not rendered yet: 0")
-    problem = unrendered_shape(shape)
-    if problem is not None:
-        raise NotRenderableError(f"{where}.shape.cp", shape.cp, problem)
+    if shape.cp > 1:
+        problem = unrendered_shape(shape, sku=role.sku, gpus_per_node=shape.gpus)
+        raise NotRenderableError(f"{where}.shape.cp", shape.cp, problem or "")
     if role.quantization.kv not in KV_FORMATS:
         known = ", ".join(sorted(KV_FORMATS))
         raise NotRenderableError(f"{where}.quantization.kv", role.quantization.kv, f"KV formats with a flag: {known}")

@@ -100,5 +100,4 @@ def _nodes(spec: SearchSpec, role: Role) -> NodePool:
         node_selector=dict(selector),
         tolerations=tuple(dict(toleration) for toleration in sku.tolerations),
         shared_memory_size=sku.shm_size_decode if role.kind == "decode" else sku.shm_size,
-        needs_compute_domain=sku.gpus_per_rack is not None,
     )

@@ -15,7 +15,7 @@ import jinja2.sandbox
 import yaml
 from dgdr_api import fast_yaml
 from dgdr_api.canonical import canonical_json
-from dgdr_api.expressible import unrendered_problem
+from dgdr_api.expressible import unrendered_backend
 from dgdr_api.terms import BACKENDS, Backend
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
@@ -71,7 +71,7 @@ def template_for(*, backend: Backend, engine_version: str, runtime_version: str)
     """
     of_backend = [template for template in templates() if template.backend == backend]
     if not of_backend:
-        raise NotRenderableError("candidate.backend", backend, unrendered_problem(backend, ()) or "it has no template")
+        raise NotRenderableError("candidate.backend", backend, unrendered_backend(backend) or "it has no template")
     for template in of_backend:
         if engine_version in template.engine_versions:
             if runtime_version not in template.runtime_versions:

@@ -1,5 +1,7 @@
 """The vision encoder against direct calls of the package, and against the peer's own figures."""
 
+import os
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -21,6 +23,15 @@ ONE = Images(1024, 1024)
 @pytest.fixture(scope="module")
 def opened() -> PerformanceModel:
     return PerformanceModel(QWEN_VL)
+
+
+@pytest.fixture(autouse=True)
+def own_environment() -> Iterator[None]:
+    """Direct calls of the package write its places into the environment."""
+    before = dict(os.environ)
+    yield
+    os.environ.clear()
+    os.environ.update(before)
 
 
 def database() -> Any:

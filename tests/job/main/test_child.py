@@ -74,7 +74,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 def test_a_fault_of_the_engine_is_an_event_with_the_counters_of_the_last_round(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def crash(spec: object, emit: Emitter) -> None:
+    def crash(spec: object, emit: Emitter, **_: object) -> None:
         emit(RoundCompleted(branch="b", round=1, total=1, counters=Counters(feasible=7), reserve=()))
         raise KeyError("x" * 600)
 
@@ -90,7 +90,7 @@ def test_the_process_leaves_all_it_said_and_its_exit_code(tmp_path: Path) -> Non
     code = f"""
 import runpy, sys
 from dgdr_job.main import engine
-def crash(*_):
+def crash(*_, **__):
     print("out")
     raise KeyError("gone")
 engine.sweep = crash

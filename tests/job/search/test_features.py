@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from dgdr_api.run import RunSpec
 from dgdr_job.catalog.catalog import Catalog
-from dgdr_job.search.features import not_built
+from dgdr_job.search.features import not_built, parameters_not_built
+from dgdr_job.search.mapper import search_config
 
 from tests.job.search.runs import run, search, unbound
 
@@ -46,11 +47,8 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"workload": {"static": {"turnsPerSession": 3}}}, "workload.static.turnsPerSession", "3"),
     ({"workload": {"static": {"turnHistory": "accumulate"}}}, "workload.static.turnHistory", "accumulate"),
     ({"overrides": {"dgd": {"spec": {}}}}, "overrides.dgd", "spec"),
-    (
-        {"modelRef": {"config": {"configMap": {"name": "my-config", "key": "config.json"}}}},
-        "modelRef.config.configMap",
-        "my-config",
-    ),
+    ({"search": {"budget": {"maxRounds": 2}}}, "search.budget.maxRounds", "2"),
+    ({"search": {"budget": {"candidatesPerRound": 8}}}, "search.budget.candidatesPerRound", "8"),
 ]
 
 
@@ -66,6 +64,32 @@ def test_refused_by_name_and_value(changes: dict[str, Any], field: str, value: s
     assert found[0].message in told.completed.message
     assert told.resolved.branches == ()
     assert [(each.supported, each.reason) for each in told.resolved.coverage] == [(False, "UnsupportedFeature")] * 2
+
+
+PARAMETERS_REFUSED: list[tuple[dict[str, Any], str, str]] = [
+    ({"search_space": {"nextn": 1}}, "search_space.nextn", "1"),
+    ({"search_space": {"kv_transfer_bandwidth": 50}}, "search_space.kv_transfer_bandwidth", "50.0"),
+    ({"sweep": {"max_trials": 100}}, "sweep.max_trials", "100"),
+    ({"sweep": {"strategy": "guided"}}, "sweep.strategy", "guided"),
+]
+
+
+@pytest.mark.parametrize(("parameters", "key", "value"), PARAMETERS_REFUSED)
+def test_an_engine_key_that_a_static_search_has_no_use_for_is_refused(
+    parameters: dict[str, Any], key: str, value: str, catalog: Catalog
+) -> None:
+    told = search(run(search={"parameters": parameters}), catalog)
+    assert told.completed.outcome == "Unsupported"
+    assert told.completed.message.startswith(f"{key}: {value} is not supported: ")
+    assert [(each.supported, each.reason) for each in told.resolved.coverage] == [(False, "UnsupportedFeature")] * 2
+
+
+def test_what_a_static_search_keeps_anyway_is_taken() -> None:
+    kept = run(search={"budget": {"parallelEvaluations": 4, "maxEvaluationDuration": "1s"}})
+    assert not_built(kept) == []
+    for strategy in ("auto", "exhaustive"):
+        spec = run(search={"parameters": {"sweep": {"strategy": strategy}}})
+        assert parameters_not_built(search_config(spec, {"vllm": "0.24.0"})) == []
 
 
 def test_what_is_built_is_not_refused() -> None:

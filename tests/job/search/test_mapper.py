@@ -68,11 +68,15 @@ def test_in_the_native_form_the_data_version_may_be_left_out() -> None:
         ValidationError, match=r"is not the same on every GPU type \(h200_sxm 0\.24\.0, a100_sxm 0\.14\.0\)"
     ):
         native(decode_hardware_sku="a100_sxm")
-    assert native(decode_hardware_sku="a100_sxm", backend_version={"vllm": "9"}).backend_version == {"vllm": "9"}
+    own = native(decode_hardware_sku="a100_sxm", backend_version={"vllm": "9"}, backend=["vllm"])
+    assert own.backend_version == {"vllm": "9"}
+    assert native(backend_version={"vllm": "9"}).backend_version == {"vllm": "9", "sglang": "0.5.14"}
+    with pytest.raises(ValidationError, match="no SGLang performance data for b60: b60 has data for vllm only"):
+        native(decode_hardware_sku="b60", backend_version={"vllm": "9"})
 
 
 def test_a_gpu_type_of_its_own_needs_the_role() -> None:
-    with pytest.raises(ValidationError, match="need disagg in deployment_mode"):
+    with pytest.raises(ValidationError, match="prefill_hardware_sku needs disagg in deployment_mode"):
         native(deployment_mode=["agg"], prefill_hardware_sku="h100_sxm")
 
 
@@ -155,7 +159,9 @@ def test_an_unknown_key_is_named_with_its_neighbours() -> None:
     assert message.startswith("is no key of the engine; near: gpus_per_worker")
     field, message = refusal({"zzz": 1})
     assert field == "search.parameters.zzz"
-    assert message == "is no key of the engine; known: search_space, workload, goal, sweep, rate_matching"
+    assert message == (
+        "is no key of the engine; known: search_space, workload, goal, sweep, adapters, rate_matching, runtime"
+    )
 
 
 @pytest.mark.parametrize("key", sorted(OWNER))

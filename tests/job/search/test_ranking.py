@@ -42,7 +42,9 @@ def result(deployments: list[Deployment], names: tuple[Metric, ...], backend: Ba
     )
     found = metrics(points, OSL)
     objectives = {name: objective(points, found, name) for name in names}
-    return BranchResult(cast("Branch", SimpleNamespace(backend=backend)), (), points, found, objectives)
+    return BranchResult(
+        cast("Branch", SimpleNamespace(encoder="Inline", backend=backend, roles=())), (), points, found, objectives
+    )
 
 
 class Named:
@@ -50,7 +52,6 @@ class Named:
 
     def __init__(self, name: str, score: float, backend: Backend) -> None:
         self.name, self.score, self.id, self.backend = name, score, name, backend
-        self.roles = ()
         self.candidate = self
         self.evaluation = self
 

@@ -64,3 +64,19 @@ def test_a_revision_needs_a_local_snapshot(catalog: Catalog) -> None:
     ):
         assert search(trtllm(modelRef=named | local), catalog).completed.outcome == "SearchSucceeded"
     assert search(run(modelRef=named), catalog).completed.outcome == "SearchSucceeded"
+
+
+def test_workers_that_need_an_object_beside_them_take_no_place_of_others(catalog: Catalog) -> None:
+    """On GB200 a worker over two nodes is not rendered yet, and two nodes are faster than one."""
+    spec = run(
+        "sglang",
+        modelRef={"name": "Qwen/Qwen3-235B-A22B"},
+        hardware={"gpu": {"sku": "gb200", "budget": 16}},
+        objective={"metric": "throughputPerUser", "sla": None},
+        search={"topologies": ["agg"]},
+        recommendation={"maxCandidates": 1},
+    )
+    told = search(spec, catalog)
+    spanning = [any(role.shape.gpus > 4 for role in each.candidate.roles) for each in told.reserve]
+    assert spanning[:4] == [True] * 4
+    assert spanning.count(False) == 4
