@@ -63,7 +63,7 @@ _LITTLE = (
 )
 
 _DEEPEP = (
-    "The peer times workers with an expert on one GPU (ep of 8 and more) by DeepEP's all-to-all, for which the tables "
+    "The peer times workers whose experts are spread over 8 GPUs and more by DeepEP's all-to-all, for which the tables "
     "have rows; its manifests do not ask for it (no `--moe-a2a-backend`), and give its decode worker 128 GPUs. With "
     "the kernels that the manifests of both sides start, its best misses both bounds."
 )
