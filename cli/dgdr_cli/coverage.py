@@ -55,6 +55,7 @@ def coverage(
     Example: dgdr coverage --model Qwen/Qwen3-32B --sku H200 --backend vllm
     """
     with border():
+        from dgdr_api.skus import resolve_sku
         from dgdr_job.search.coverage import Tuple, tuple_coverage
 
         from dgdr_cli.known import opened_catalog
@@ -64,11 +65,12 @@ def coverage(
         elif model is None or not sku:
             fail(WRONG_INPUT, "give --model and --sku, or --matrix FILE.csv")
         else:
+            # a value that is given twice, or under two names, is asked once
             asked = [
                 Tuple(model, each_sku, each_backend.value, each_topology.value, isl, osl, budget, data_version)
-                for each_sku in sku
-                for each_backend in backend or BackendName
-                for each_topology in topology or TopologyName
+                for each_sku in dict.fromkeys(resolve_sku(name).name for name in sku)
+                for each_backend in dict.fromkeys(backend or BackendName)
+                for each_topology in dict.fromkeys(topology or TopologyName)
             ]
         with opened_catalog() as known, about(matrix) if matrix is not None else nullcontext():
             found = [tuple_coverage(known, each) for each in asked]

@@ -6,6 +6,7 @@ Source of names and defaults: engine.md section 1; of the rate-matching constant
 from collections.abc import Mapping
 from typing import Annotated, Any
 
+from dgdr_api.bounds import MAX_GPUS
 from dgdr_api.errors import VersionChainBroken
 from dgdr_api.expressible import WORKER_GPUS
 from dgdr_api.skus import resolve_sku
@@ -23,6 +24,7 @@ Fraction = Annotated[float, Field(strict=True, gt=0, lt=1)]
 Positive = Annotated[float, Field(strict=True, gt=0)]
 Share = Annotated[float, Field(strict=True, gt=0, le=1)]
 WorkerCount = Count | None
+WorkerGpus = Annotated[int, Field(strict=True, ge=1, le=MAX_GPUS)]
 
 
 class ConfigModel(BaseModel):
@@ -56,7 +58,7 @@ class SearchSpace(ConfigModel):
     """Bound of the KV gate in tokens; absent: what the workload needs."""
     gpus_per_node: Count | None = None
     """GPUs per node of every GPU type; absent: those of the catalog."""
-    gpus_per_worker: Counts = WORKER_GPUS
+    gpus_per_worker: Annotated[tuple[WorkerGpus, ...], Field(min_length=1, max_length=64)] = WORKER_GPUS
     """GPUs per worker that are tried."""
     max_prefill_workers: WorkerCount = None
     max_decode_workers: WorkerCount = None
