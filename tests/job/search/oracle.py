@@ -25,7 +25,9 @@ LOWER_IS_BETTER = ("ttft", "e2eLatency", "minGpus")
 class Silicon(Protocol):
     """Raw times and KV tokens of a worker on a GPU type, split as (tp, attention dp, moe tp, moe ep)."""
 
-    is_moe: bool
+    @property
+    def is_moe(self) -> bool:
+        """Whether the model has experts."""
 
     def prefill_ms(self, sku: str, split: "Split", batch: int) -> float:
         """One pass over so many prompts on each rank."""

@@ -15,7 +15,8 @@ from tests.job.search.silicon import DrawnCatalog, DrawnSilicon, split_of
 METRICS = ("throughput", "throughputPerGpu", "throughputPerCost", "throughputPerUser", "ttft", "e2eLatency", "minGpus")
 SKUS = ("h100_sxm", "h200_sxm")
 PRICES = ((2.0, 2.0), (1.0, 3.0), (2.5, 0.5), (1.0, 1.25))
-CASES = 40
+Name = tuple[tuple[str, Split, int, int, int | None], ...]
+CASES = 30
 """Questions of one test, times the number of tests."""
 
 
@@ -109,9 +110,16 @@ def drawn_request(seed: int, *, pareto: bool) -> dict[str, Any]:
 def both(seed: int, *, pareto: bool = False) -> tuple[dict[str, Any], Events, list[Served]]:
     """A drawn request, what the engine tells of it, and every deployment that the oracle finds."""
     request = drawn_request(seed, pareto=pareto)
-    silicon = DrawnSilicon(seed, is_moe=pick(seed, ("moe",), (False, False, True)))
-    told = search(run_spec(RequestSpec.model_validate(request)), DrawnCatalog(silicon))
-    return request, told, list(Oracle(request, silicon).served())
+    return request, searched(request, seed), list(Oracle(request, drawn_silicon(seed)).served())
+
+
+def searched(request: dict[str, Any], seed: int) -> Events:
+    """What the engine tells of a request."""
+    return search(run_spec(RequestSpec.model_validate(request)), DrawnCatalog(drawn_silicon(seed)))
+
+
+def drawn_silicon(seed: int) -> DrawnSilicon:
+    return DrawnSilicon(seed, is_moe=pick(seed, ("moe",), (False, False, True)))
 
 
 @pytest.mark.parametrize("part", range(6))
@@ -169,7 +177,7 @@ def test_every_candidate_is_a_deployment_that_does_what_is_said(part: int) -> No
     """Each candidate of the reserve is one that the oracle knows, with the same numbers."""
     for seed in range(2000 + part * CASES, 2000 + (part + 1) * CASES):
         _, told, every = both(seed)
-        known = {
+        known: dict[Name, Served] = {
             tuple((r.sku, r.split, n, r.batch, r.batched_tokens) for r, n in zip(e.rows, e.workers, strict=True)): e
             for e in every
         }
@@ -186,9 +194,27 @@ def test_every_candidate_is_a_deployment_that_does_what_is_said(part: int) -> No
                 assert role.engine.num_gpu_blocks == row.kv_tokens // role.engine.block_size, seed
 
 
-def deployed(candidate: Candidate) -> tuple[tuple[str, Split, int, int, int | None], ...]:
+def deployed(candidate: Candidate) -> Name:
     """The oracle's name of a candidate: type, split, workers, batch and token budget of each role."""
     return tuple(
         (r.sku, split_of(r.shape), r.workers, r.engine.max_num_seqs, r.engine.max_num_batched_tokens)
         for r in candidate.roles
     )
+
+
+@pytest.mark.parametrize("part", range(2))
+def test_bounds_at_the_values_that_the_best_has_keep_it(part: int) -> None:
+    """What a report says can be asked for: bounds are inclusive, of the wait of a fixed concurrency too."""
+    for seed in range(3000 + part * CASES, 3000 + (part + 1) * CASES):
+        request, told, _ = both(seed)
+        if not told.reserve:
+            continue
+        first = told.reserve[0].evaluation
+        bounds: list[dict[str, Any]] = [{"e2eMs": first.metrics["e2eMs"]}]
+        if first.metrics["tpotMs"] > 0:
+            bounds.append({"ttftMs": first.metrics["ttftMs"], "itlMs": first.metrics["tpotMs"]})
+        for sla in bounds:
+            asked = {**request, "objective": {**request["objective"], "sla": sla}}
+            again = searched(asked, seed)
+            assert again.reserve, (seed, sla, again.completed.message)
+            assert closely(again.reserve[0].evaluation.score, first.score), (seed, sla)
