@@ -40,6 +40,8 @@ from dgdr_job.catalog.tables import tables_of_operators
 from dgdr_job.catalog.wheel import config_sha256, is_local, near, shipped_models, shipped_skus, wheel_version
 
 _GIB = 1 << 30
+_AMPLE_FRACTION = 0.9
+"""Of memory without end: even a tiny fraction that was asked for then tells what takes the room."""
 _FP8_BLOCK = 128
 _GPT_OSS = frozenset({"openai/gpt-oss-120b", "openai/gpt-oss-20b"})
 _digests: dict[str, str] = {}
@@ -485,7 +487,7 @@ class WorkerModel:
                 if not str(error).startswith("no KV budget"):
                     raise
                 # Asked again with memory without end, the package tells what takes the room.
-                found = self._estimate_kv(max_num_batched_tokens, memory_fraction, capacity_bytes=1 << 50)
+                found = self._estimate_kv(max_num_batched_tokens, _AMPLE_FRACTION, capacity_bytes=1 << 50)
                 found["total_kv_size_tokens"] = 0
         parts = {key: value / _GIB for key, value in found["memory_breakdown"].items()}
         capacity_gib = self._performance.hardware.memory_bytes / _GIB

@@ -18,6 +18,7 @@ from dgdr_job.search.points import Points, mean_e2e_ms, within
 from dgdr_job.search.question import Question
 from dgdr_job.search.role_table import RoleTable
 from dgdr_job.space.counts import agg_pairs, disagg_pairs, most_decode_workers
+from dgdr_job.space.limits import Limits
 
 Mask = npt.NDArray[np.bool_]
 
@@ -208,19 +209,23 @@ def _no_counts(question: Question, *gpus: int) -> Verdict:
     if least > limits.gpu_budget:
         text = f"one worker of each role takes {least} GPUs, {limits.budget_name} is {limits.gpu_budget}"
     else:
-        caps = {
-            "prefill GPUs": limits.max_prefill_gpus,
-            "decode GPUs": limits.max_decode_gpus,
-            "prefill workers": limits.max_prefill_workers,
-            "decode workers": limits.max_decode_workers,
-        }
-        within = ", ".join(f"at most {cap} {name}" for name, cap in caps.items() if cap is not None and len(gpus) > 1)
         sizes = " and ".join(str(each) for each in gpus)
-        text = (
-            f"no counts of workers of {sizes} GPUs make {limits.min_gpu_budget} to {limits.gpu_budget} GPUs"
-            f"{f' with {within}' if within else ''}"
-        )
+        text = f"no counts of workers of {sizes} GPUs make {within_limits(limits, pools=len(gpus) > 1)}"
     return "infeasible", "gpu_budget", text
+
+
+def within_limits(limits: Limits, *, pools: bool) -> str:
+    """The limits on the GPUs of a deployment in words, with the fields that set them; ``pools``: caps of roles too."""
+    least = "" if limits.min_gpu_budget == 1 else f"at least {limits.min_gpu_budget} (hardware.gpu.minBudget) and "
+    caps = {
+        "prefill GPUs": limits.max_prefill_gpus,
+        "decode GPUs": limits.max_decode_gpus,
+        "prefill workers": limits.max_prefill_workers,
+        "decode workers": limits.max_decode_workers,
+    }
+    of_pools = [f"at most {cap} {name}" for name, cap in caps.items() if cap is not None and pools]
+    budget = f"{least}at most {limits.gpu_budget} GPUs ({limits.budget_name})"
+    return f"{budget} with {', '.join(of_pools)}" if of_pools else budget
 
 
 def _load(question: Question, most_slots: int, most_rate: float, needed_rate: float) -> Verdict:
