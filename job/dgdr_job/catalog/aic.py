@@ -68,6 +68,14 @@ _READING_MODEL: Reasons = {
     ZeroDivisionError: Reason.UNKNOWN_MODEL,
 }
 _READING_FORMATS: Reasons = {**_DATA, KeyError: Reason.UNSUPPORTED_DTYPE, ValueError: Reason.UNSUPPORTED_DTYPE}
+# What a local config.json leads to when the first model is built of it: sizes that cannot be.
+_BUILDING_LOCAL: Reasons = {
+    **_READING_FORMATS,
+    AssertionError: Reason.UNKNOWN_MODEL,
+    OverflowError: Reason.UNKNOWN_MODEL,
+    TypeError: Reason.UNKNOWN_MODEL,
+    ZeroDivisionError: Reason.UNKNOWN_MODEL,
+}
 _OPENING_DATA: Reasons = {**_DATA, ValueError: Reason.NO_DATA}
 _SPLITTING: Reasons = {
     **_DATA,
@@ -306,7 +314,7 @@ class PerformanceModel:
         hardware generation; FP8 attention over the prompt becomes BF16 where the tables have no FP8 rows.
         """
         identity = self.identity
-        with self.guarded("", _READING_FORMATS):
+        with self.guarded("", _BUILDING_LOCAL if is_local(identity.model) else _READING_FORMATS):
             declared = self._model_config(Shape(), {})
             models.get_model(identity.model, declared, identity.backend)
             resolved = self._model_config(Shape(), {})
