@@ -37,9 +37,8 @@ def of_config_map(folder: Path, remote_code: str = "Never", **names: str) -> Loc
 
 
 def of_claim(folder: Path, revision: str | None = None, **pvc: str) -> LocalModel | None:
-    ref = {"name": NAME, "cache": {"pvc": {"name": "models", **pvc}}} | (
-        {} if revision is None else {"revision": revision}
-    )
+    ref: dict[str, Any] = {"name": NAME, "cache": {"pvc": {"name": "models", **pvc}}}
+    ref |= {} if revision is None else {"revision": revision}
     return local_model(ModelRef.model_validate(ref), ModelInputs(claims={"models": folder}))
 
 
@@ -116,11 +115,12 @@ class TestConfigMap:
         )
 
 
-class TestRemoteCode:
-    CONFIG: dict[str, Any] = {**SHIPPED, "auto_map": {"AutoConfig": "configuration_mine.MyConfig"}}
+OWN_CODE = {**SHIPPED, "auto_map": {"AutoConfig": "configuration_mine.MyConfig"}}
 
+
+class TestRemoteCode:
     def test_never_refuses_a_config_with_code_of_its_own(self, tmp_path: Path) -> None:
-        put(tmp_path / "config.json", self.CONFIG)
+        put(tmp_path / "config.json", OWN_CODE)
         assert refusal(lambda: of_config_map(tmp_path)).startswith(
             "modelRef.config.configMap: its config.json names Python code of its own (auto_map), which "
             "modelRef.remoteCode Never does not run; set TrustCacheAndRevision"
@@ -130,7 +130,7 @@ class TestRemoteCode:
 
     @pytest.mark.parametrize("trust", ["AlwaysTrust", "TrustCacheAndRevision"])
     def test_trust_takes_it(self, tmp_path: Path, trust: str) -> None:
-        put(tmp_path / "config.json", self.CONFIG)
+        put(tmp_path / "config.json", OWN_CODE)
         assert of_config_map(tmp_path, trust) is not None
 
 
