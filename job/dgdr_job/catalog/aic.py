@@ -33,7 +33,7 @@ from dgdr_job.catalog.identity import PerfIdentity
 from dgdr_job.catalog.kv import FRACTION_KIND, KvEstimate
 from dgdr_job.catalog.model import ModelFacts
 from dgdr_job.catalog.provenance import DataProvenance, OperatorTime, SourceShares, source_shares
-from dgdr_job.catalog.quantization import Quantization
+from dgdr_job.catalog.quantization import Quantization, check_compute
 from dgdr_job.catalog.tables import tables_of_operators
 from dgdr_job.catalog.wheel import config_sha256, is_local, near, shipped_models, shipped_skus, wheel_version
 
@@ -203,6 +203,7 @@ class PerformanceModel:
         self._workers: dict[tuple[int, ...], WorkerModel] = {}
         self._changed: dict[str, Any] = {}
         self.quantization = self._resolve_formats()
+        check_compute(identity.label, self.quantization, perf_database.load_system_spec(identity.sku)["gpu"])
 
     def worker(self, shape: Shape) -> "WorkerModel":
         """The model split by a shape; the same object for the same shape.

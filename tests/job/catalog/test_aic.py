@@ -273,7 +273,7 @@ class TestRefusals:
     def test_fp8_on_a100_is_an_unsupported_dtype(self, catalog: Catalog) -> None:
         refusal = self.refusal(catalog, PerfIdentity("Qwen/Qwen3-32B-FP8", "a100_sxm", "vllm", "0.14.0"), Shape())
         assert refusal.reason == Reason.UNSUPPORTED_DTYPE
-        assert "'fp8_block' needs 'fp8_tc_flops'" in refusal.message
+        assert "the checkpoint's weights are fp8_block, and this GPU has no FP8 compute" in refusal.message
 
     @pytest.mark.parametrize(
         ("identity", "table"), [(NEMOTRON, "GEMM perf data missing for quant 'nvfp4_wo'"), (NVFP4, "'nvfp4_wo'")]
