@@ -16,7 +16,7 @@ from dgdr_job.catalog.cache import DiskCache
 from dgdr_job.catalog.catalog import Catalog
 from dgdr_job.catalog.provenance import SourceShares
 from dgdr_job.main import check
-from dgdr_job.search.native import bound_by_data_alone, read_config, request_of_config
+from dgdr_job.search.native import bound_by_data_alone, key_of, read_config, request_of_config
 
 from tests.job.search.runs import run, search
 
@@ -85,9 +85,10 @@ def refusal(text: str, read: Callable[[str], tuple[DynamoGraphDeploymentRequest,
     """Everything that is checked of an input before its search begins."""
     try:
         request, policies = read(text)
+        named = str if policies is None else key_of
         verdict = admit(request, policies=policies)
         if isinstance(verdict, Rejected):
-            return "\n".join(f"{each.field}: {each.message}" for each in verdict.rejections)
+            return "\n".join(f"{named(each.field)}: {each.message}" for each in verdict.rejections)
         check(verdict.spec)
     except InvalidRequest as error:
         return str(error)
@@ -102,7 +103,7 @@ REFUSED: list[tuple[str, dict[str, str], str]] = [
     ),
     (
         "a SKU without data for the backend",
-        {"BACKEND": "sglang", "DATA": "0.5.16", "GPU": "sku: b60, budget: 16"},
+        {"BACKEND": "sglang", "DATA": "0.5.16", "GPU": "sku: b60, budget: 16, nodeSelector: {b60: {a: b}}"},
         (
             "spec.backends: image nvcr.io/nvidia/ai-dynamo/sglang-runtime:1.4.2 is Dynamo 1.4.2, which carries SGLang "
             "0.5.16; there is no SGLang performance data for b60: b60 has data for vllm only"
@@ -112,18 +113,18 @@ REFUSED: list[tuple[str, dict[str, str], str]] = [
         "a SKU without data of the version",
         {"DATA": "0.25.0"},
         (
-            "spec.runtime.performanceDataVersion.vllm: image nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.4.2 is Dynamo 1.4.2, "
-            "which carries vLLM 0.26.0; performance data 0.25.0, pinned by runtime.performanceDataVersion, does not exist "
-            "for vllm on h200_sxm, only 0.24.0 and 0.27.0"
+            "spec.runtime.performanceDataVersion.vllm: image nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.4.2 is Dynamo "
+            "1.4.2, which carries vLLM 0.26.0; performance data 0.25.0, pinned by runtime.performanceDataVersion, does "
+            "not exist for vllm on h200_sxm, only 0.24.0 and 0.27.0"
         ),
     ),
     (
         "a decode SKU without data of the version",
         {"GPU": "sku: H200, decodeSku: A100, budget: 16, nodeSelector: {A100: {a: b}}"},
         (
-            "spec.runtime.performanceDataVersion.vllm: image nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.4.2 is Dynamo 1.4.2, "
-            "which carries vLLM 0.26.0; performance data 0.24.0, pinned by runtime.performanceDataVersion, does not exist "
-            "for vllm on a100_sxm, only 0.14.0"
+            "spec.runtime.performanceDataVersion.vllm: image nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.4.2 is Dynamo "
+            "1.4.2, which carries vLLM 0.26.0; performance data 0.24.0, pinned by runtime.performanceDataVersion, does "
+            "not exist for vllm on a100_sxm, only 0.14.0"
         ),
     ),
     (
@@ -154,8 +155,8 @@ REFUSED: list[tuple[str, dict[str, str], str]] = [
         "a cap below the smallest worker",
         {"TOPOLOGIES": "disagg", "PARAMETERS": "search_space: {max_prefill_gpus: 2, gpus_per_worker: [4, 8]}"},
         (
-            "search.parameters.search_space.max_prefill_gpus: is 2, but the smallest of gpus_per_worker is 4: no prefill "
-            "worker fits"
+            "search.parameters.search_space.max_prefill_gpus: is 2, but the smallest of gpus_per_worker is 4: no "
+            "prefill worker fits"
         ),
     ),
     (
@@ -198,24 +199,24 @@ REFUSED_NATIVE: list[tuple[str, dict[str, str], str]] = [
         "a SKU without data for the backend",
         {"BACKEND": "sglang", "DATA": "null", "GPU": "hardware_sku: b60"},
         (
-            "search_space: the data version is not given; there is no SGLang performance data for b60: b60 has data for "
-            "vllm only"
+            "search_space: the data version is not given; there is no SGLang performance data for b60: b60 has data "
+            "for vllm only"
         ),
     ),
     (
         "a SKU without data of the version",
         {"DATA": "0.25.0"},
         (
-            "search_space.backend_version.vllm: is 0.25.0, which h200_sxm has no performance data of; it has 0.24.0 and "
-            "0.27.0"
+            "search_space.backend_version.vllm: is 0.25.0, which h200_sxm has no performance data of; it has 0.24.0 "
+            "and 0.27.0"
         ),
     ),
     (
         "default versions that differ and have none in common",
         {"DATA": "null", "GPU": "hardware_sku: H200, prefill_hardware_sku: A100"},
         (
-            "search_space: the default data of vLLM is not the same on every GPU type (h200_sxm 0.24.0, a100_sxm 0.14.0); "
-            "no version exists on all of them"
+            "search_space: the default data of vLLM is not the same on every GPU type (h200_sxm 0.24.0, a100_sxm "
+            "0.14.0); no version exists on all of them"
         ),
     ),
     ("a SKU that does not exist", {"GPU": "hardware_sku: H2000"}, "search_space.hardware_sku: GPU type 'H2000' is not"),
@@ -240,7 +241,7 @@ REFUSED_NATIVE: list[tuple[str, dict[str, str], str]] = [
     (
         "a longest sequence below a request",
         {"GPU": "hardware_sku: H200, context_length: 3299"},
-        "search.parameters.search_space",
+        "search_space.context_length: is 3299, but isl 3000 + osl 300 = 3300; give at least that",
     ),
     ("an infinite bound", {"ITL": ".inf"}, "goal.sla.itl_ms: must be a finite number, found Infinity"),
     ("a rate beyond all numbers", {"LOAD": "request_rate: 1e400"}, "workload.request_rate: must be a finite number"),
@@ -302,8 +303,8 @@ def test_a_format_that_the_gpu_lacks_is_refused_before_anything_is_estimated(
         (
             "UnsupportedDtype",
             (
-                "Qwen/Qwen3-32B-FP8 on a100_sxm with vllm 0.14.0: the checkpoint's weights are fp8_block, and this GPU has "
-                "no FP8 compute; use a bfloat16 checkpoint, or a GPU with FP8"
+                "Qwen/Qwen3-32B-FP8 on a100_sxm with vllm 0.14.0: the checkpoint's weights are fp8_block, and this GPU "
+                "has no FP8 compute; use a bfloat16 checkpoint, or a GPU with FP8"
             ),
         )
     ] * 2
