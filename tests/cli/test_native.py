@@ -62,6 +62,14 @@ def test_it_leaves_the_files_of_any_search_which_verify_takes(dgdr: Dgdr, tmp_pa
     assert (bound["status"], bound["reason"]) == ("True", "Bound")
     best = out / "candidates" / f"{run['status']['candidateRefs'][0]['name']}.yaml"
     assert dgdr("verify", out / "dgd.yaml", best).exit_code == 0
+    run_file = out / "run.yaml"
+    assert dgdr("verify", out / "dgd.yaml", best, "--request", run_file).exit_code == 0
+    rendered = dgdr("render", best, "--request", run_file)
+    assert yaml.safe_load(rendered.stdout) == yaml.safe_load((out / "dgd.yaml").read_text())
+    (tmp_path / "other.yaml").write_text(run_file.read_text().replace("sweeper.dgdr.dev/request-name", "other"))
+    nameless = dgdr("render", best, "--request", tmp_path / "other.yaml")
+    assert nameless.exit_code == 2
+    assert "metadata.annotations has no sweeper.dgdr.dev/request-name" in nameless.stderr
     again = dgdr("search", "--config", put(tmp_path / "native.yaml"), "--out", out, "--resume")
     assert again.exit_code == 0, again.output
     other = dgdr("search", "--config", put(tmp_path / "native.yaml", gpu_budget=4), "--out", out, "--resume")

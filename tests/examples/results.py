@@ -8,7 +8,9 @@ import yaml
 from dgdr_cli.main import app
 from typer.testing import CliRunner
 
-NAMES = ("qwen3-32b", "qwen3-32b-sglang", "gpt-oss-120b", "qwen3-32b-pareto", "heterogeneous", "unsupported")
+REQUESTS = ("qwen3-32b", "qwen3-32b-sglang", "gpt-oss-120b", "qwen3-32b-pareto", "heterogeneous", "unsupported")
+NATIVE = "native"
+NAMES = (*REQUESTS, NATIVE)
 
 
 @dataclass(frozen=True)
@@ -41,5 +43,6 @@ def load(path: Path) -> Any:
 
 
 def run_example(request: Path, out: Path) -> Result:
-    outcome = CliRunner().invoke(app, ["search", str(request), "--out", str(out)])
+    asked = ["--config", str(request)] if request.stem == NATIVE else [str(request)]
+    outcome = CliRunner().invoke(app, ["search", *asked, "--out", str(out)])
     return Result(outcome.exit_code, outcome.output, request, out)
