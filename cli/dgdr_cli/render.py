@@ -13,9 +13,7 @@ from dgdr_cli.names import check_label
 
 def render(
     candidate: Annotated[Path, typer.Argument(help="Candidate file: one of out/candidates, or kind Candidate.")],
-    request: Annotated[
-        Path, typer.Option(help="Request that the candidate belongs to, or the run.yaml of its search.")
-    ],
+    request: Annotated[Path, typer.Option(help="Request of the candidate, or the run.yaml of its search.")],
     dgd_name: Annotated[
         str | None, typer.Option(help="Name of the deployment; by default made of the request's.")
     ] = None,
