@@ -287,7 +287,9 @@ class Oracle:
                 return
         sla = self.request["objective"].get("sla") or {}
         e2e = ttft + tpot * (self.osl - 1)
-        kept = at_most(ttft, sla.get("ttftMs")) and at_most(tpot, sla.get("itlMs")) and at_most(e2e, sla.get("e2eMs"))
+        kept = (
+            at_most(ttft, sla.get("ttftMs")) and at_most(tpot, sla.get("itlMs")) and at_most(e2e, sla.get("e2eMs"))
+        )
         if not kept and sla.get("strict", True):
             return
         prices = self.request["objective"].get("gpuHourCost", {})
@@ -305,6 +307,6 @@ def front(vectors: set[tuple[float, ...]]) -> set[tuple[float, ...]]:
 
 
 @cache
-def pick(seed: int, what: tuple[Any, ...], options: tuple[Any, ...]) -> Any:
+def pick(seed: int, what: tuple[Any, ...], options: tuple[Any, ...]) -> Any:  # noqa: ANN401 - one of the options
     """A choice that depends on nothing but its arguments."""
     return Random(repr((seed, what))).choice(options)  # noqa: S311 - test data
