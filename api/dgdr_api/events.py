@@ -8,20 +8,26 @@ from dgdr_api.base import ApiModel
 from dgdr_api.bounds import LargeCount
 from dgdr_api.candidate import EvaluatedCandidate, Shares
 from dgdr_api.not_modelled import NotModelled
-from dgdr_api.terms import Backend, Outcome, PointStatus, ReasonCategory, Topology
+from dgdr_api.terms import Backend, EncoderPlacement, Outcome, PointStatus, ReasonCategory, Topology
 
 WIRE_VERSION = 1
 RoundNumber = Annotated[LargeCount, Field(ge=1)]
 PointId = Annotated[str, Field(min_length=1, max_length=64)]
 
 
+def branch_name(backend: Backend, topology: Topology, encoder: EncoderPlacement = "Inline") -> str:
+    """``<backend>/<topology>``, with ``+epd`` where images are encoded by workers of their own."""
+    return f"{backend}/{topology}{'+epd' if encoder == 'Disaggregated' else ''}"
+
+
 class BranchPlan(ApiModel):
-    """One branch of the search: a backend and a topology."""
+    """One branch of the search: a backend, a topology, and where images are encoded."""
 
     name: Annotated[str, Field(max_length=63)]
-    """``<backend>/<topology>``."""
+    """``<backend>/<topology>``, with ``+epd`` for encode workers."""
     backend: Backend
     topology: Topology
+    encoder: EncoderPlacement = "Inline"
     pool: LargeCount
     """Points that will be evaluated."""
 
@@ -31,6 +37,7 @@ class TupleCoverage(ApiModel):
 
     backend: Backend
     topology: Topology
+    encoder: EncoderPlacement = "Inline"
     skus: dict[str, str]
     """SKU by role kind."""
     supported: bool
@@ -43,6 +50,11 @@ class TupleCoverage(ApiModel):
     """Features that run but that the estimates leave out: supported except these."""
     flags: Annotated[tuple[str, ...], Field(max_length=16)] = ()
     """Remarks on the data: implausible times, number formats other than the checkpoint's."""
+
+    @property
+    def name(self) -> str:
+        """The branch that it judges."""
+        return branch_name(self.backend, self.topology, self.encoder)
 
 
 class VersionLink(ApiModel):

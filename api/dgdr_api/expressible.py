@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from dgdr_api.shape import Shape
 from dgdr_api.skus import catalog
-from dgdr_api.terms import Backend, RoleKind
+from dgdr_api.terms import Backend, EncoderPlacement, RoleKind
 from dgdr_api.versions import NAMES, table
 
 WORKER_GPUS = (1, 2, 4, 8, 16)
@@ -121,6 +121,18 @@ def unrendered_backend(backend: Backend) -> str | None:
     if table().templates.get(backend):
         return None
     return f"no template renders {NAMES[backend]} yet; there are templates of {', '.join(sorted(table().templates))}"
+
+
+def unrendered_encoder(encoder: EncoderPlacement, *, images: bool) -> str | None:
+    """Why no template renders workers that encode images yet, whatever the backend, or None.
+
+    Args:
+        encoder: where images are encoded.
+        images: whether requests bring any.
+    """
+    if encoder != "Inline":
+        return "encode workers are not rendered yet: Inline"
+    return "options of multimodal workers are not rendered yet: none" if images else None
 
 
 def unrendered_shape(shape: Shape, *, sku: str, gpus_per_node: int) -> str | None:

@@ -13,11 +13,17 @@ from dgdr_api.shape import Shape, total_gpus
 from dgdr_api.terms import Backend, EncoderPlacement, RoleKind, Topology
 
 Text = Annotated[str, Field(min_length=1, max_length=253)]
+EncoderSplit = Literal["data", "tensor"]
 PositiveInt = Annotated[int, Field(ge=1, le=2**31 - 1)]
 Milliseconds = Annotated[float, Field(ge=0)]
 Weight = Annotated[float, Field(ge=0, le=1e6)]
 
 ROLES_OF_TOPOLOGY: dict[Topology, tuple[RoleKind, ...]] = {"agg": ("agg",), "disagg": ("prefill", "decode")}
+
+
+def role_kinds(topology: Topology, encoder: EncoderPlacement = "Inline") -> tuple[RoleKind, ...]:
+    """The kinds of role of a deployment, in their order; encode workers come last."""
+    return ROLES_OF_TOPOLOGY[topology] + (("encode",) if encoder == "Disaggregated" else ())
 
 
 def _with_nulls(made: dict[str, Any], info: SerializationInfo, *names: str) -> dict[str, Any]:
@@ -49,15 +55,16 @@ class Engine(ApiModel):
     """The limits of one engine, per attention data-parallel rank."""
 
     max_num_seqs: PositiveInt
-    """Sequences that run at once."""
+    """Sequences that run at once; of an encode worker the requests whose images are encoded together."""
     max_num_batched_tokens: PositiveInt
-    """Tokens of one pass."""
+    """Tokens of one pass; of an encode worker the visual tokens of such a batch."""
     block_size: PositiveInt
     """Tokens of one KV block."""
-    num_gpu_blocks: PositiveInt
-    """KV blocks."""
+    num_gpu_blocks: Annotated[int, Field(ge=0, le=2**31 - 1)]
+    """KV blocks, at least 1; only an encode worker may have 0, since it has no KV cache."""
     max_sequence_length: PositiveInt
-    """Prompt plus output tokens of the longest request, the bound of the KV gate."""
+    """Prompt plus output tokens of the longest request, the bound of the KV gate; of an encode worker its visual
+    tokens."""
     enable_prefix_caching: bool
     """Whether full blocks are kept for later requests."""
     enable_chunked_prefill: bool = True
@@ -129,6 +136,9 @@ class Role(ApiModel):
     """Share of GPU memory given to the engine, in the backend's own sense."""
     nextn: Annotated[int, Field(ge=0, le=5)] = 0
     """Draft tokens of multi-token prediction."""
+    encoder_split: EncoderSplit | None = None
+    """How a vision encoder in the worker uses its GPUs: data (each holds all of it and takes whole images) or tensor
+    (each holds a part); absent where no images are encoded."""
     engine: Engine
 
     @model_validator(mode="after")
@@ -137,6 +147,12 @@ class Role(ApiModel):
             raise ValueError(
                 f"gpusPerWorker = {self.gpus_per_worker}, but the shape {self.shape.label} takes {self.shape.gpus} GPUs"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _only_encode_workers_lack_a_kv_cache(self) -> "Role":
+        if self.engine.num_gpu_blocks == 0 and self.kind != "encode":
+            raise ValueError(f"engine.numGpuBlocks = 0, but a worker of kind {self.kind} has at least 1")
         return self
 
 
@@ -222,11 +238,23 @@ class ReplaySla(ApiModel):
         return _with_nulls(write(self), info, "ttftMs", "itlMs", "e2eMs")
 
 
+class ReplayImages(ApiModel):
+    """The images of one request."""
+
+    height: PositiveInt
+    """Pixels."""
+    width: PositiveInt
+    """Pixels."""
+    count: PositiveInt = 1
+    visual_tokens: PositiveInt
+    """Tokens that they add to the prompt, besides isl."""
+
+
 class ReplayStaticWorkload(ApiModel):
     """A generated workload. Exactly one of concurrency, requestRate and saturated gives the load."""
 
     isl: PositiveInt
-    """Input tokens of a request."""
+    """Input tokens of a request, those of its images apart."""
     osl: PositiveInt
     """Output tokens of a request."""
     concurrency: PositiveInt | None = None
@@ -248,6 +276,8 @@ class ReplayStaticWorkload(ApiModel):
     turns_per_session: PositiveInt = 1
     inter_turn_delay_ms: Milliseconds = 0.0
     turn_history: Literal["fresh", "accumulate"] = "fresh"
+    images: ReplayImages | None = None
+    """Images that come with each request."""
 
     @model_serializer(mode="wrap")
     def _written(self, write: SerializerFunctionWrapHandler, info: SerializationInfo) -> dict[str, Any]:
@@ -313,7 +343,7 @@ class ReplaySpec(ApiModel):
 
 def check_roles(topology: Topology, encoder: EncoderPlacement, roles: tuple[Role, ...]) -> None:
     """Raise ValueError unless the kinds of the roles are exactly those of the topology, in its order."""
-    expected = ROLES_OF_TOPOLOGY[topology] + (("encode",) if encoder == "Disaggregated" else ())
+    expected = role_kinds(topology, encoder)
     found = tuple(role.kind for role in roles)
     if found != expected:
         raise ValueError(f"roles are {', '.join(found)}; {topology} with encoder {encoder} has {', '.join(expected)}")

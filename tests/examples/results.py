@@ -15,6 +15,7 @@ REQUESTS = (
     "qwen3-32b-pareto",
     "heterogeneous",
     "qwen3-32b-trtllm",
+    "qwen3-vl-epd",
     "unsupported",
 )
 NATIVE = "native"

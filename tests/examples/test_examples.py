@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from tests.examples.results import NAMES, NATIVE, Result, load
 
-FOUND = tuple(name for name in NAMES if name != "unsupported")
+FOUND = tuple(name for name in NAMES if name not in ("unsupported", "qwen3-vl-epd"))
 
 
 def test_every_example_is_run(examples: Path) -> None:
@@ -172,6 +172,26 @@ def test_the_native_form_keeps_its_own_limits_and_is_bound_without_an_image(resu
         for role in candidate["status"]["evaluation"]["replaySpec"]["roles"]:
             assert role["gpusPerWorker"] in (1, 2, 4)
             assert role["kind"] != "decode" or role["workers"] <= 4
+
+
+def test_images_are_ranked_with_the_encoder_in_both_places_and_not_rendered_yet(results: dict[str, Result]) -> None:
+    result = results["qwen3-vl-epd"]
+    assert result.exit_code == 3
+    assert result.condition("Completed") == ("True", "NothingRenderable")
+    assert result.condition("Supported") == ("True", "AllTuples")
+    assert not result.candidates
+    points = pq.read_table(result.out / "points.parquet").to_pydict()
+    best: dict[str, float] = {}
+    for branch, score in zip(points["branch"], points["objectives.throughputPerGpu"], strict=True):
+        if score is not None:
+            best[branch] = max(best.get(branch, 0.0), score)
+    assert set(best) == {"vllm/agg", "vllm/agg+epd", "vllm/disagg", "vllm/disagg+epd"}
+    # aiconfigurator 0.12 finds 667.44 tok/s/GPU with encode workers, and 511.36 beside aggregated workers
+    assert best["vllm/disagg+epd"] >= 667.44
+    assert best["vllm/agg+epd"] >= 511.36
+    assert best["vllm/disagg"] > best["vllm/disagg+epd"]
+    with_encode = [text for branch, text in zip(points["branch"], points["summary"], strict=True) if "+epd" in branch]
+    assert any("1 x encode tp1 b1" in text for text in with_encode)
 
 
 def test_unsupported_is_an_answer(results: dict[str, Result]) -> None:

@@ -17,6 +17,12 @@ from dgdr_publisher.rendering import render_candidate
 
 from tests.publisher.samples import MODEL, evaluated, role, spec
 
+IMAGES_LOAD = {
+    "isl": 3000,
+    "osl": 300,
+    "saturated": True,
+    "images": {"height": 448, "width": 448, "visualTokens": 196},
+}
 SGLANG: dict[str, Any] = {"backend": "sglang", "version": "0.5.16"}
 
 
@@ -43,6 +49,18 @@ REFUSED: dict[str, tuple[EvaluatedCandidate, RunSpec, str, str]] = {
         "no template renders TensorRT-LLM yet; there are templates of sglang, vllm",
     ),
     "encoder": (_encoder(), spec(), "candidate.encoder", "Inline"),
+    "encode batch": (
+        evaluated(role("agg"), role("encode", maxNumSeqs=4, numGpuBlocks=0), encoder="Disaggregated"),
+        spec(),
+        "candidate.encoder",
+        "no flag sets an encoder batch of 4",
+    ),
+    "images": (
+        evaluated(role("agg"), workload={"static": IMAGES_LOAD}),
+        spec(),
+        "replaySpec.workload.static.images",
+        "not rendered yet",
+    ),
     "planner": (evaluated(role("agg"), planner={"mode": "sla"}), spec(), "candidate.planner", "not rendered yet"),
     "kv router": (evaluated(role("agg"), router={"mode": "kv"}), spec(), "candidate.router.mode", "roundRobin"),
     "trace": (

@@ -1,4 +1,4 @@
-"""The vision encoder (ViT and projector) of the performance model; with `dgdr_job.catalog.aic` all that knows the package.
+"""The vision encoder (ViT and projector) of the performance model; beside `dgdr_job.catalog.aic` it knows the package.
 
 An encoder stands beside a language model, where each GPU of the worker holds a whole copy and takes whole images (the
 package's default), or alone in an encode worker, where its weights are split over the GPUs. Times come from the
@@ -64,16 +64,11 @@ def vision_facts(extra_params: object) -> VisionFacts | None:
 
 def runtime_config(*, isl: int, osl: int, batch: int, images: Images | None) -> Any:  # noqa: ANN401
     """The package's description of a load; ``isl`` without the tokens of the images."""
-    given = (
-        {}
-        if images is None
-        else {
-            "image_height": images.height,
-            "image_width": images.width,
-            "num_images_per_request": images.count,
-        }
-    )
-    return RuntimeConfig(batch_size=batch, beam_width=1, isl=isl, osl=osl, prefix=0, **given)
+    runtime: Any = RuntimeConfig(batch_size=batch, beam_width=1, isl=isl, osl=osl, prefix=0)
+    if images is not None:
+        runtime.image_height, runtime.image_width = images.height, images.width
+        runtime.num_images_per_request = images.count
+    return runtime
 
 
 class EncoderModel:
@@ -98,9 +93,7 @@ class EncoderModel:
                 latency_ms, _, memory, _ = self._backend.run_encoder_static(
                     self._model, self._performance.database, runtime, batch
                 )
-                found.append(
-                    EncoderPass(float(latency_ms), float(memory["weights"]), float(memory["activations"]))
-                )
+                found.append(EncoderPass(float(latency_ms), float(memory["weights"]), float(memory["activations"])))
         for each in found:
             if not (math.isfinite(each.latency_ms) and each.latency_ms > 0):
                 text = f"{self._performance.identity.label}{what}: {each.latency_ms} is not a positive time"
@@ -124,9 +117,9 @@ class EncoderModel:
         return math.fsum(float(sol_ms) for answer in answers for _, sol_ms, _, _ in answer)
 
     @cached_property
-    def _operators(self) -> list[dict[str, dict[str, Any]]]:
+    def _operators(self) -> list[Any]:
         """The operators in wire form, ``{"Gemm": {"name": ...}}``."""
-        operators: list[dict[str, dict[str, Any]]] = json.loads(engine.build_ops_json(self._model.encoder_ops))
+        operators: list[Any] = json.loads(engine.build_ops_json(self._model.encoder_ops))
         return operators
 
     @cached_property

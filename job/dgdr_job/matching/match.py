@@ -1,120 +1,71 @@
-"""The best worker counts of many pairs of rows at once, exactly.
+"""The best worker counts of many tuples of rows at once, exactly.
 
-The optimum of a pair lies where one role is just saturated: at a rate R out of {P * p}, {D * d} and the offered
-rate, with the least counts that reach it, p = ceil(R / P) and d = ceil(R / D). Any feasible deployment's rate is one
-of these, and least counts never cost more and stay within every cap; below the least budget a deployment is padded to
-the cheapest total that can be reached: the fewest GPUs, or the least cost where the roles' GPUs have their own prices.
-Source: engine.md section 6; `reference` is the specification, by trying all.
+The optimum of a tuple lies where one pool is just saturated: at a rate R out of {P * p}, {D * d}, {C * e} and the
+offered rate, with the least counts that reach it, p = ceil(R / P), d = ceil(R / D), e = ceil(R / C). Any feasible
+deployment's rate is one of these, and least counts never cost more and stay within every cap; below the least budget a
+deployment is padded to the cheapest total that can be reached: the fewest GPUs, or the least cost where the roles' GPUs
+have their own prices. Source: engine.md section 6; `reference` is the specification, by trying all.
+
+Rates are gone through from the highest down. A deployment that must be padded is looked at only where its own rate, on
+no more than the least budget, could still win: what its padding serves beyond that rate, the break point of the higher
+rate serves for no more GPUs.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from dgdr_job.matching.arrays import ONE_PRICE, TIE, Floats, Goal, Ints, Prices
 from dgdr_job.matching.matched import Matched, concatenate, least_workers
-from dgdr_job.space.limits import Limits
+from dgdr_job.matching.padding import TIE_ORDER, Counts, Padding, Short, Step, cheapest, steps
+from dgdr_job.matching.tuples import Tuples, most_workers, saturated_workers
+from dgdr_job.space.limits import Limits, PoolName
 
-Padding = Literal["fewest_gpus", "least_cost", "every"]
-"""Which counts a deployment below the least budget is raised to."""
-Most = tuple[Ints, Ints]
-"""The most prefill and decode workers of each pair when the other role has one worker."""
-Step = tuple[Ints, Floats, Floats]
-"""Positions, and prefill and decode workers there."""
+Caps = dict[PoolName, Ints]
+"""Most workers of each pool."""
 CHUNK_POINTS = 500_000
 """Deployments that `all_deployments` holds at once, about 50 MB with what is computed on the way."""
+CHUNK_TUPLES = 32_768
+"""Tuples that are matched at once: few enough that what is computed of them stays in the processor's cache."""
 
 
-@dataclass(frozen=True)
-class Pairs:
-    """One entry per pair of a prefill row and a decode row. Rates are requests per second of one worker, finite."""
+def best_deployments(tuples: Tuples, limits: Limits, goal: Goal, prices: Prices = ONE_PRICE) -> Matched:
+    """The best deployment of each tuple that has one.
 
-    prefill_rate: Floats
-    prefill_gpus: Ints
-    decode_rate: Floats
-    decode_gpus: Ints
-    least_decode_workers: Ints
-    """Decode workers that hold the offered concurrency; 1 without one."""
-    offered_rate: Floats
-    """Requests per second that the load brings; infinite when saturated."""
-    needed_rate: Floats
-    """Requests per second that must be reached; 0 without such a need."""
-
-    def __len__(self) -> int:
-        return len(self.prefill_rate)
-
-    def take(self, rows: Ints) -> "Pairs":
-        """The pairs at these positions."""
-        return Pairs(**{name: getattr(self, name)[rows] for name in self.__dataclass_fields__})
-
-    def first(self, count: int) -> "Pairs":
-        """The first pairs, without a copy."""
-        return Pairs(**{name: getattr(self, name)[:count] for name in self.__dataclass_fields__})
-
-
-def best_deployments(pairs: Pairs, limits: Limits, goal: Goal, prices: Prices = ONE_PRICE) -> Matched:
-    """The best deployment of each pair that has one.
-
-    Ties: fewer GPUs, then the higher rate, then fewer decode, then fewer prefill workers.
+    Ties: fewer GPUs, then the higher rate, then fewer decode, then fewer prefill, then fewer encode workers.
     """
-    best = _Best.none(len(pairs))
-    padding: Padding = "least_cost" if goal == "rate_per_cost" else "fewest_gpus"
-    for order, points in _break_points(pairs, limits, prices, padding):
-        mine = best.take(order)
-        for each in points:
-            mine.offer(each, goal)
-        best.put(order, mine)
-    pair = np.flatnonzero(best.gpus > 0)
-    return Matched(
-        pair=pair,
-        prefill_workers=best.p[pair].astype(np.int64),
-        decode_workers=best.d[pair].astype(np.int64),
-        gpus=best.gpus[pair].astype(np.int64),
-        rate=best.rate[pair],
-    )
+    return concatenate([_best(start, part, limits, goal, prices) for start, part in _parts(tuples)])
 
 
-def all_deployments(pairs: Pairs, limits: Limits, prices: Prices = ONE_PRICE) -> Iterator[Matched]:
-    """Every deployment that no other of the same pair equals or beats in rate, GPUs and cost, and some more.
+def all_deployments(tuples: Tuples, limits: Limits, prices: Prices = ONE_PRICE) -> Iterator[Matched]:
+    """Every deployment that no other of the same tuple equals or beats in rate, GPUs and cost, and some more.
 
     A superset of the frontier: whatever is non-dominated in metrics that depend on the rows, the rate, the GPUs and
     the cost is among them. They come in chunks, in no order that means anything.
     """
     held: list[Matched] = []
-    for order, points in _break_points(pairs, limits, prices, "fewest_gpus" if prices.one else "every"):
-        for each in points:
-            at = np.flatnonzero(each.fits)
-            held.append(
-                Matched(
-                    pair=order[at],
-                    prefill_workers=each.p[at].astype(np.int64),
-                    decode_workers=each.d[at].astype(np.int64),
-                    gpus=each.gpus[at].astype(np.int64),
-                    rate=each.rate[at],
-                )
-            )
+    for start, part in _parts(tuples):
+        for found in _all(start, part, limits, prices):
+            held.append(found)
             if sum(map(len, held)) >= CHUNK_POINTS:
                 yield concatenate(held)
                 held = []
     yield concatenate(held)
 
 
-def break_points(pairs: Pairs, limits: Limits) -> int:
+def break_points(tuples: Tuples, limits: Limits) -> int:
     """How many counts `all_deployments` goes through."""
-    most_p, most_d = most_workers(pairs, limits)
-    fitting = (most_p >= 1) & (most_d >= 1)
-    return int((most_p[fitting] + most_d[fitting]).sum()) + int(fitting.sum())
+    useful = saturated_workers(tuples, limits, most_workers(tuples, limits))
+    return int(sum(count.sum() for count in useful)) + int((np.maximum.reduce(useful) > 0).sum())
 
 
 @dataclass(frozen=True)
 class _Points:
-    """One break point of each of the first pairs of an order. Counts are whole numbers in floats, for speed."""
+    """Deployments of some tuples. Counts and GPUs are whole numbers in floats, for speed."""
 
-    p: Floats
-    d: Floats
+    counts: Counts
     gpus: Floats
     cost: Floats
     rate: Floats
@@ -123,196 +74,241 @@ class _Points:
 
 
 @dataclass(frozen=True)
+class _Least:
+    """The least deployment that serves a rate, of the first tuples of an order."""
+
+    tuples: Tuples
+    rate: Floats
+    """As far as it is offered, and as it is needed."""
+    counts: Counts
+    gpus: Floats
+    most: Caps
+    within: npt.NDArray[np.bool_]
+    """Whether the counts keep the caps of each pool."""
+
+    def short(self, limits: Limits) -> Ints:
+        """Positions below the least budget."""
+        if limits.min_gpu_budget <= 1:
+            return np.empty(0, dtype=np.int64)
+        return np.flatnonzero(self.within & (self.gpus < limits.min_gpu_budget))
+
+    def short_of(self, rows: Ints, limits: Limits) -> Short:
+        """What is padded at these positions."""
+        return Short(self.tuples, self.counts, self.most, limits).take(rows)
+
+
+@dataclass(frozen=True)
 class _Best:
-    """The best deployment so far of each pair; 0 GPUs where there is none."""
+    """The best deployment so far of each tuple; 0 GPUs where there is none."""
 
     value: Floats
     floor: Floats
     """Values from here on are at least equal."""
     gpus: Floats
     rate: Floats
-    d: Floats
-    p: Floats
+    counts: Counts
 
     @classmethod
-    def none(cls, count: int) -> "_Best":
-        """No deployment of any pair."""
-        least = np.full(count, np.finfo(np.float64).min / 2)
-        return cls(least, np.full(count, -np.inf), *(np.zeros(count) for _ in range(4)))
+    def none(cls, tuples: Tuples) -> "_Best":
+        """No deployment of any tuple."""
+        size = len(tuples)
+        least = np.full(size, np.finfo(np.float64).min / 2)
+        ordered = [name for name in TIE_ORDER if name in tuples.names]
+        return cls(
+            least, np.full(size, -np.inf), np.zeros(size), np.zeros(size), {name: np.zeros(size) for name in ordered}
+        )
 
     def take(self, order: Ints) -> "_Best":
         """A copy in another order."""
-        return _Best(**{name: getattr(self, name)[order] for name in self.__dataclass_fields__})
+        counts = {name: count[order] for name, count in self.counts.items()}
+        return _Best(self.value[order], self.floor[order], self.gpus[order], self.rate[order], counts)
 
     def put(self, order: Ints, others: "_Best") -> None:
         """Write back a copy that was taken in this order."""
-        for name in self.__dataclass_fields__:
-            getattr(self, name)[order] = getattr(others, name)
+        self.value[order], self.floor[order] = others.value, others.floor
+        self.gpus[order], self.rate[order] = others.gpus, others.rate
+        for name, count in self.counts.items():
+            count[order] = others.counts[name]
 
-    def offer(self, points: _Points, goal: Goal) -> None:
-        """Take over the points that are better."""
-        match goal:
-            case "rate_per_gpu":
-                value = points.rate / points.gpus
-            case "rate_per_cost":
-                value = points.rate / points.cost
-            case "rate":
-                value = points.rate
-            case "fewest_gpus":
-                value = -points.gpus
-        at = np.flatnonzero(points.fits & (value >= self.floor[: len(value)]))
-        if at.size == 0:
+    def offer(self, points: _Points, goal: Goal, rows: Ints | None = None) -> None:
+        """Take over the points that are better: those of the first tuples, or of the tuples at these positions."""
+        value: Floats = _value(goal, points.rate, points.gpus, points.cost)
+        floor = self.floor[: len(value)] if rows is None else self.floor[rows]
+        new = np.flatnonzero(points.fits & (value >= floor))
+        if new.size == 0:
             return
-        better = value[at] > self.value[at] + TIE * np.abs(self.value[at])
+        at = new if rows is None else rows[new]
+        better = value[new] > self.value[at] + TIE * np.abs(self.value[at])
         equal = ~better
-        slack = TIE * self.rate[at]
-        for new, old, tie in (
-            (points.gpus[at], self.gpus[at], 0.0),
-            (-points.rate[at], -self.rate[at], slack),
-            (points.d[at], self.d[at], 0.0),
-            (points.p[at], self.p[at], 0.0),
-        ):
-            better |= equal & (new < old - tie)
-            equal &= np.abs(new - old) <= tie
-        at = at[better]
-        self.value[at] = value[at]
-        self.floor[at] = value[at] - TIE * np.abs(value[at])
-        for name in ("gpus", "rate", "d", "p"):
-            getattr(self, name)[at] = getattr(points, name)[at]
+        keys: list[tuple[Floats, Floats, Floats | float]] = [
+            (points.gpus[new], self.gpus[at], 0.0),
+            (-points.rate[new], -self.rate[at], TIE * self.rate[at]),
+            *((points.counts[name][new], count[at], 0.0) for name, count in self.counts.items()),
+        ]
+        for mine, theirs, tie in keys:
+            better |= equal & (mine < theirs - tie)
+            equal &= np.abs(mine - theirs) <= tie
+        new, at = new[better], at[better]
+        self.value[at] = value[new]
+        self.floor[at] = value[new] - TIE * np.abs(value[new])
+        self.gpus[at], self.rate[at] = points.gpus[new], points.rate[new]
+        for name, count in self.counts.items():
+            count[at] = points.counts[name][new]
+
+    def could_gain(self, least: _Least, rows: Ints, goal: Goal, limits: Limits, prices: Prices) -> Ints:
+        """Of these positions, all below the least budget, those whose padding can be better.
+
+        The padding serves this rate on at least the least budget. Where it serves more, it is no better than the break
+        point of the rate that it serves.
+        """
+        gpus = np.full(rows.size, float(limits.min_gpu_budget))
+        rate = np.minimum(least.rate[rows], least.tuples.offered_rate[rows])
+        cost = gpus
+        if not prices.one:
+            counts = {name: count[rows] for name, count in least.counts.items()}
+            cost = _cost(least.tuples.take(rows), counts, prices)
+            cost += (gpus - least.gpus[rows]) * min(prices.of(name) for name in least.tuples.names)
+        gains = _value(goal, rate, gpus, cost) >= self.floor[rows]
+        if goal != "rate_per_cost":
+            gains &= (self.gpus[rows] != limits.min_gpu_budget) | (rate >= self.rate[rows] * (1 - TIE))
+        return rows[gains]
 
 
-def _break_points(
-    pairs: Pairs, limits: Limits, prices: Prices, padding: Padding
-) -> Iterator[tuple[Ints, Iterator[_Points]]]:
-    """Orders of the pairs, each with points of its first pairs: one prefill or decode worker more each time."""
-    most_p, most_d = most_workers(pairs, limits)
-    fitting = np.flatnonzero((most_p >= 1) & (most_d >= 1))
+def _value(goal: Goal, rate: Floats, gpus: Floats, cost: Floats) -> Floats:
+    match goal:
+        case "rate_per_gpu":
+            return rate / gpus
+        case "rate_per_cost":
+            return rate / cost
+        case "rate":
+            return rate
+        case "fewest_gpus":
+            return -gpus
 
-    def points(some: Pairs, most: Most, rate: Floats) -> Iterator[_Points]:
-        return _points(some, most, rate, padding, limits=limits, prices=prices)
 
-    for rate, most in ((pairs.prefill_rate, most_p), (pairs.decode_rate, most_d)):
-        order = fitting[np.argsort(-most[fitting], kind="stable")]
-        both = most_p[order], most_d[order]
-        yield order, _by_count(pairs.take(order), both, rate[order], most[order], points)
-    loaded = fitting[np.isfinite(pairs.offered_rate[fitting])]
+def _parts(tuples: Tuples) -> Iterator[tuple[int, Tuples]]:
+    for start in range(0, len(tuples), CHUNK_TUPLES):
+        yield start, tuples.take(slice(start, start + CHUNK_TUPLES))
+
+
+def _best(start: int, tuples: Tuples, limits: Limits, goal: Goal, prices: Prices) -> Matched:
+    """The best deployments of one part of the tuples, which begins there."""
+    best = _Best.none(tuples)
+    padding: Padding = "least_cost" if goal == "rate_per_cost" else "fewest_gpus"
+    for order, rates in _break_points(tuples, limits):
+        mine = best.take(order)
+        for least in rates:
+            mine.offer(
+                _measured(least.tuples, least.counts, least.gpus, least.within, limits=limits, prices=prices), goal
+            )
+            short = mine.could_gain(least, least.short(limits), goal, limits, prices)
+            if short.size:
+                padded = least.short_of(short, limits)
+                mine.offer(_padded(padded, cheapest(padded, prices, padding), limits, prices), goal, short)
+        best.put(order, mine)
+    at = np.flatnonzero(best.gpus > 0)
+    return _matched(start + at, best.counts, best.gpus, best.rate, at)
+
+
+def _all(start: int, tuples: Tuples, limits: Limits, prices: Prices) -> Iterator[Matched]:
+    """What `all_deployments` holds of one part of the tuples, which begins there."""
+    on_least_budget = np.zeros(len(tuples))  # highest rate that exactly the least budget was seen to serve
+    for order, rates in _break_points(tuples, limits):
+        for least in rates:
+            points = _measured(least.tuples, least.counts, least.gpus, least.within, limits=limits, prices=prices)
+            at = np.flatnonzero(points.fits)
+            yield _matched(start + order[at], points.counts, points.gpus, points.rate, at)
+            short = least.short(limits)
+            if prices.one:
+                short = short[least.rate[short] >= on_least_budget[order[short]] * (1 - TIE)]
+            padded = least.short_of(short, limits)
+            for rows, counts in _paddings(padded, prices):
+                points = _padded(padded.take(rows), counts, limits, prices)
+                at = np.flatnonzero(points.fits)
+                yield _matched(start + order[short[rows[at]]], points.counts, points.gpus, points.rate, at)
+                exact = rows[at[points.gpus[at] == limits.min_gpu_budget]]
+                on_least_budget[order[short[exact]]] = np.maximum(
+                    on_least_budget[order[short[exact]]], least.rate[short[exact]]
+                )
+
+
+def _matched(pair: Ints, counts: Counts, gpus: Floats, rate: Floats, at: Ints) -> Matched:
+    workers = {name: count[at].astype(np.int64) for name, count in counts.items()}
+    return Matched.of(pair, workers, gpus[at].astype(np.int64), rate[at])
+
+
+def _paddings(short: Short, prices: Prices) -> Iterator[Step]:
+    """The cheapest padding of each; where GPUs have different prices, every one that can be the cheapest of some."""
+    if len(short.tuples) == 0:
+        return
+    if prices.one:
+        yield np.arange(len(short.tuples)), cheapest(short, prices, "fewest_gpus")
+    else:
+        yield from steps(short, "every")
+
+
+def _break_points(tuples: Tuples, limits: Limits) -> Iterator[tuple[Ints, Iterator[_Least]]]:
+    """Per pool the order of the tuples, and in it what serves each of the pool's rates, from the highest on."""
+    most = most_workers(tuples, limits)
+    by_name = dict(zip(tuples.names, most, strict=True))
+    useful = saturated_workers(tuples, limits, most)
+    fitting = np.flatnonzero(np.maximum.reduce(useful) > 0)
+    for pool, bound in zip(tuples.pools, useful, strict=True):
+        order = fitting[np.argsort(-bound[fitting], kind="stable")]
+        caps = {name: each[order] for name, each in by_name.items()}
+        yield order, _by_count(tuples.take(order), caps, pool.rate[order], bound[order])
+    loaded = fitting[np.isfinite(tuples.offered_rate[fitting])]
     if loaded.size:
-        some = pairs.take(loaded)
-        yield loaded, points(some, (most_p[loaded], most_d[loaded]), some.offered_rate)
+        caps = {name: each[loaded] for name, each in by_name.items()}
+        yield loaded, iter((_least(tuples.take(loaded), caps, tuples.offered_rate[loaded]),))
 
 
-def _by_count(
-    pairs: Pairs, both: Most, rate: Floats, most: Ints, points: Callable[[Pairs, Most, Floats], Iterator[_Points]]
-) -> Iterator[_Points]:
-    """For 1, 2, … workers of one role the points of the pairs that may have so many; ``most``, of it, descends."""
-    for count in range(1, int(most.max(initial=0)) + 1):
-        some = pairs.first(int(np.searchsorted(-most, -count, side="right")))
-        size = len(some)
-        yield from points(some, (both[0][:size], both[1][:size]), rate[:size] * count)
+def _by_count(tuples: Tuples, most: Caps, rate: Floats, bound: Ints) -> Iterator[_Least]:
+    """For …, 2, 1 workers of one pool the tuples that may have so many; ``bound``, of it, descends."""
+    for count in range(int(bound.max(initial=0)), 0, -1):
+        first = slice(int(np.searchsorted(-bound, -count, side="right")))
+        yield _least(tuples.take(first), {name: each[first] for name, each in most.items()}, rate[first] * count)
 
 
-def most_workers(pairs: Pairs, limits: Limits) -> Most:
-    """Per pair the most prefill and decode workers when the other role has one worker."""
+def _least(tuples: Tuples, most: Caps, rate: Floats) -> _Least:
+    """The least deployment of each tuple that serves this rate, as far as it is offered and as it is needed."""
+    rate = np.maximum(np.minimum(rate, tuples.offered_rate), tuples.needed_rate)
+    counts: Counts = {}
+    gpus, within = np.zeros(len(tuples)), np.ones(len(tuples), dtype=np.bool_)
+    for pool in tuples.pools:
+        count = least_workers(rate, pool.rate)
+        if pool.least_workers is not None:
+            count = np.maximum(count, pool.least_workers)
+        counts[pool.name] = count
+        within &= count <= most[pool.name]
+        gpus += count * pool.gpus
+    return _Least(tuples, rate, counts, gpus, most, within)
 
-    def most(gpus: Ints, others: Ints, max_gpus: int | None, max_workers: int | None) -> Ints:
-        bound = np.maximum(limits.gpu_budget - others, 0) // gpus
-        if max_gpus is not None:
-            bound = np.minimum(bound, max_gpus // gpus)
-        return bound if max_workers is None else np.minimum(bound, max_workers)
 
-    return (
-        most(pairs.prefill_gpus, pairs.decode_gpus, limits.max_prefill_gpus, limits.max_prefill_workers),
-        most(pairs.decode_gpus, pairs.prefill_gpus, limits.max_decode_gpus, limits.max_decode_workers),
-    )
+def _padded(short: Short, counts: Counts, limits: Limits, prices: Prices) -> _Points:
+    gpus = np.zeros(len(short.tuples))
+    within = np.ones(len(short.tuples), dtype=np.bool_)
+    for pool in short.tuples.pools:
+        gpus += counts[pool.name] * pool.gpus
+        within &= counts[pool.name] <= short.most[pool.name]
+    return _measured(short.tuples, counts, gpus, within, limits=limits, prices=prices)
 
 
-def _points(
-    pairs: Pairs, most: Most, rate: Floats, padding: Padding, *, limits: Limits, prices: Prices
-) -> Iterator[_Points]:
-    """The least deployment of each pair that serves this rate, as far as it is offered and as it is needed.
-
-    One entry per pair; with every padding, one more for each step of it.
-    """
-    rate = np.minimum(rate, pairs.offered_rate)
-    rate = np.maximum(rate, pairs.needed_rate)
-    p = least_workers(rate, pairs.prefill_rate)
-    d = np.maximum(least_workers(rate, pairs.decode_rate), pairs.least_decode_workers)
-    most_p, most_d = most
-    within = (p <= most_p) & (d <= most_d)
-    short = np.empty(0, dtype=np.int64)
-    if limits.min_gpu_budget > 1:
-        gpus = p * pairs.prefill_gpus + d * pairs.decode_gpus
-        short = np.flatnonzero(within & (gpus < limits.min_gpu_budget))
-    if short.size:
-        steps = _paddings(
-            p[short], d[short], pairs.take(short), (most_p[short], most_d[short]), limits=limits, padding=padding
-        )
-        if padding == "every":
-            for at, more_p, more_d in steps:
-                fuller_p, fuller_d = p.copy(), d.copy()
-                fuller_p[short[at]], fuller_d[short[at]] = more_p, more_d
-                chosen = np.zeros(len(p), dtype=np.bool_)
-                chosen[short[at]] = True
-                yield _measured(pairs, fuller_p, fuller_d, chosen, limits=limits, prices=prices)
-        else:
-            p[short], d[short] = _cheapest(p[short], d[short], pairs.take(short), steps, prices=prices, padding=padding)
-    yield _measured(pairs, p, d, within, limits=limits, prices=prices)
+def _cost(tuples: Tuples, counts: Counts, prices: Prices) -> Floats:
+    cost = np.zeros(len(tuples))
+    for pool in tuples.pools:
+        cost += counts[pool.name] * pool.gpus * prices.of(pool.name)
+    return cost
 
 
 def _measured(
-    pairs: Pairs, p: Floats, d: Floats, within: npt.NDArray[np.bool_], *, limits: Limits, prices: Prices
+    tuples: Tuples, counts: Counts, gpus: Floats, within: npt.NDArray[np.bool_], *, limits: Limits, prices: Prices
 ) -> _Points:
-    """What these counts take and serve; ``within``: which of them keep the caps."""
-    gpus_p, gpus_d = p * pairs.prefill_gpus, d * pairs.decode_gpus
-    gpus = gpus_p + gpus_d
-    capacity = np.minimum(pairs.prefill_rate * p, pairs.decode_rate * d)
+    """What these counts take and serve; ``within``: which of them keep the caps of each pool."""
     fits = within & (gpus <= limits.gpu_budget) & (gpus >= limits.min_gpu_budget)
-    fits &= capacity >= pairs.needed_rate * (1 - TIE)
-    cost = gpus if prices.one else gpus_p * prices.prefill + gpus_d * prices.decode
-    return _Points(p, d, gpus, cost, np.minimum(capacity, pairs.offered_rate), fits)
-
-
-def _paddings(p: Floats, d: Floats, pairs: Pairs, most: Most, *, limits: Limits, padding: Padding) -> Iterator[Step]:
-    """Counts raised to a total of at least the least budget, within the caps: every total that can be the cheapest.
-
-    With a given number of decode workers the least number of prefill workers is cheapest, and totals repeat after as
-    many more decode workers as a prefill worker has GPUs (over their common divisor). From one repetition to the next
-    the cost falls or rises throughout, so the cheapest stands at an end: at the fewest decode workers that leave no
-    more to prefill workers than their cap, or, the roles exchanged, at the fewest prefill workers. GPUs alone
-    (``fewest_gpus``) are the same at both ends.
-    """
-    least, g_p, g_d = limits.min_gpu_budget, pairs.prefill_gpus, pairs.decode_gpus
-    for first, other, g, g_other, most_first, most_other in (
-        (d, p, g_d, g_p, most[1], most[0]),
-        (p, d, g_p, g_d, most[0], most[1]),
-    )[: 1 if padding == "fewest_gpus" else 2]:
-        start = np.maximum(first, np.ceil((least - most_other * g_other) / g))
-        period = g_other // np.gcd(g, g_other)
-        for step in range(int(period.max(initial=0))):
-            at = np.flatnonzero(period > step)
-            more = start[at] + step
-            rest = np.maximum(other[at], np.ceil((least - more * g[at]) / g_other[at]))
-            fits = (more <= most_first[at]) & (rest <= most_other[at])
-            fits &= more * g[at] + rest * g_other[at] <= limits.gpu_budget
-            at, more, rest = at[fits], more[fits], rest[fits]
-            yield (at, rest, more) if first is d else (at, more, rest)
-
-
-def _cheapest(
-    p: Floats, d: Floats, pairs: Pairs, steps: Iterator[Step], *, prices: Prices, padding: Padding
-) -> tuple[Floats, Floats]:
-    """The cheapest padding of each pair; ties: fewer GPUs, then fewer decode workers. Where there is none they stay."""
-    best_p, best_d = p.copy(), d.copy()
-    best_cost, best_gpus = np.full(len(p), np.inf), np.full(len(p), np.inf)
-    for at, more_p, more_d in steps:
-        gpus_p, gpus_d = more_p * pairs.prefill_gpus[at], more_d * pairs.decode_gpus[at]
-        gpus = gpus_p + gpus_d
-        cost = gpus if padding == "fewest_gpus" else gpus_p * prices.prefill + gpus_d * prices.decode
-        lower = cost < best_cost[at] * (1 - TIE)
-        equal = ~lower & (cost <= best_cost[at] * (1 + TIE))
-        fewer = (gpus < best_gpus[at]) | ((gpus == best_gpus[at]) & (more_d < best_d[at]))
-        better = lower | (equal & fewer)
-        chosen = at[better]
-        best_cost[chosen], best_gpus[chosen] = cost[better], gpus[better]
-        best_p[chosen], best_d[chosen] = more_p[better], more_d[better]
-    return best_p, best_d
+    for cap in limits.shared:
+        fits &= sum(counts[pool.name] * pool.gpus for pool in tuples.pools if pool.name in cap.pools) <= cap.gpus
+    capacity = np.minimum.reduce([counts[pool.name] * pool.rate for pool in tuples.pools])
+    fits &= capacity >= tuples.needed_rate * (1 - TIE)
+    cost = gpus if prices.one else _cost(tuples, counts, prices)
+    return _Points(counts, gpus, cost, np.minimum(capacity, tuples.offered_rate), fits)

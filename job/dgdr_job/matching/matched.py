@@ -1,27 +1,44 @@
-"""Deployments as columns, and the steps that matching of one role and of two have in common."""
+"""Deployments as columns, and the steps that matching of one role and of several have in common."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
 from dgdr_job.matching.arrays import TIE, Floats, Ints
+from dgdr_job.space.limits import PoolName
 
 
 @dataclass(frozen=True)
 class Matched:
-    """Deployments: the index of the pair, worker counts, GPUs, and the rate served in requests per second.
+    """Deployments: the index of the tuple, worker counts, GPUs, and the rate served in requests per second.
 
-    A topology with one role has rows instead of pairs, no prefill workers, and counts its workers as decode workers.
+    A topology with one role has rows instead of tuples. Workers of a pool that it lacks are 0; those that do everything
+    count as decode workers.
     """
 
     pair: Ints
+    """Index of the tuple of rows."""
     prefill_workers: Ints
     decode_workers: Ints
+    encode_workers: Ints
     gpus: Ints
     rate: Floats
 
     def __len__(self) -> int:
         return len(self.pair)
+
+    @classmethod
+    def of(cls, pair: Ints, workers: dict[PoolName, Ints], gpus: Ints, rate: Floats) -> "Matched":
+        """Deployments with the workers of the pools that there are."""
+        none = np.zeros_like(pair)
+        return cls(
+            pair=pair,
+            prefill_workers=workers.get("prefill", none),
+            decode_workers=workers.get("decode", none),
+            encode_workers=workers.get("encode", none),
+            gpus=gpus,
+            rate=rate,
+        )
 
     def take(self, rows: Ints) -> "Matched":
         """The deployments at these positions."""
@@ -31,7 +48,7 @@ class Matched:
 def concatenate(parts: list[Matched]) -> Matched:
     """Deployments one after another."""
     empty = np.empty(0, dtype=np.int64)
-    parts = [Matched(empty, empty, empty, empty, np.empty(0)), *parts]
+    parts = [Matched.of(empty, {}, empty, np.empty(0)), *parts]
     return Matched(
         **{name: np.concatenate([getattr(part, name) for part in parts]) for name in Matched.__dataclass_fields__}
     )

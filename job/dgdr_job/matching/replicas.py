@@ -19,7 +19,7 @@ CHUNK_POINTS = 500_000
 
 @dataclass(frozen=True)
 class Rows:
-    """One entry per row. Rates are requests per second of one worker, finite; loads as in `match.Pairs`."""
+    """One entry per row. Rates are requests per second of one worker, finite; loads as in `tuples.Tuples`."""
 
     rate: Floats
     gpus: Ints
@@ -63,10 +63,5 @@ def _saturating(rows: Rows, least: Ints, most: Ints) -> Ints:
 
 
 def _matched(rows: Rows, index: Ints, count: Ints) -> Matched:
-    return Matched(
-        pair=index,
-        prefill_workers=np.zeros_like(index),
-        decode_workers=count,
-        gpus=rows.gpus[index] * count,
-        rate=np.minimum(rows.rate[index] * count, rows.offered_rate[index]),
-    )
+    rate = np.minimum(rows.rate[index] * count, rows.offered_rate[index])
+    return Matched.of(index, {"decode": count}, rows.gpus[index] * count, rate)

@@ -1,25 +1,34 @@
-"""A branch: one backend and one topology, with the performance identity, engine limits and shapes of each role."""
+"""A branch: a backend, a topology and a place of the encoder, with identity, engine limits and shapes of each role."""
 
+import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dgdr_api.expressible import unrendered_shape
-from dgdr_api.replay_spec import ROLES_OF_TOPOLOGY
+from dgdr_api.events import branch_name
+from dgdr_api.expressible import topology_problem, unrendered_shape
+from dgdr_api.replay_spec import role_kinds
 from dgdr_api.shape import Shape
 from dgdr_api.skus import resolve_sku
-from dgdr_api.terms import Backend, RoleKind, Topology
+from dgdr_api.terms import Backend, EncoderPlacement, RoleKind, Topology
 from dgdr_api.versions import BackendChains, Chain
 
 from dgdr_job.catalog.catalog import Catalog
 from dgdr_job.catalog.errors import Reason, Unsupported
 from dgdr_job.catalog.identity import PerfIdentity
+from dgdr_job.catalog.images import Images
+from dgdr_job.catalog.kv import KvEstimate
 from dgdr_job.catalog.model import ModelFacts
 from dgdr_job.search.config import SearchSpace, SmartSearchConfig
-from dgdr_job.space.counts import agg_pairs, disagg_pairs
+from dgdr_job.search.inline_encoder import InlineEncoder
+from dgdr_job.space.counts import agg_pairs, pool_pairs
+from dgdr_job.space.encode_shapes import encode_shapes, expressible_batches
 from dgdr_job.space.gate import Gated, kv_gate
 from dgdr_job.space.knobs import RoleKnobs
-from dgdr_job.space.limits import Limits
+from dgdr_job.space.limits import POOL_OF_ROLE, Limits, SharedCap
 from dgdr_job.space.shapes import RoleShapes, role_shapes
 
+ENCODING_ROLES: frozenset[RoleKind] = frozenset({"prefill", "agg"})
+"""Roles that encode the images where no workers of their own do."""
 DEFAULT_BLOCK_SIZE: dict[Backend, int] = {"vllm": 64, "sglang": 1, "trtllm": 32}
 
 
@@ -35,6 +44,8 @@ class RolePlan:
     gated: Gated
     gpus_per_node: int | None = None
     """GPUs of one node; None: those of the catalog."""
+    images: Images | None = None
+    """Images of a request that the role encodes."""
 
     def unrendered(self, shape: Shape) -> str | None:
         """Why no template renders a worker of this role in this shape yet, or None."""
@@ -44,7 +55,7 @@ class RolePlan:
 
 @dataclass(frozen=True)
 class Branch:
-    """What may be deployed on one backend in one topology."""
+    """What may be deployed on one backend in one topology, with the encoder in one place."""
 
     backend: Backend
     topology: Topology
@@ -52,11 +63,12 @@ class Branch:
     roles: tuple[RolePlan, ...]
     limits: Limits
     max_sequence_tokens: int
+    encoder: EncoderPlacement = "Inline"
 
     @property
     def name(self) -> str:
-        """``<backend>/<topology>``."""
-        return branch_name(self.backend, self.topology)
+        """``<backend>/<topology>``, with ``+epd`` for encode workers."""
+        return branch_name(self.backend, self.topology, self.encoder)
 
     @property
     def pairs(self) -> int:
@@ -78,33 +90,40 @@ class Branch:
 
     def pairs_of(self, *shapes: tuple[Shape, ...]) -> int:
         """Deployments of these shapes of each role within the limits, knobs aside."""
-        if self.topology == "agg":
+        if len(shapes) == 1:
             return agg_pairs(shapes[0], self.limits)
-        return disagg_pairs(shapes[0], shapes[1], self.limits)
+        names = (POOL_OF_ROLE[role.kind] for role in self.roles)
+        return pool_pairs(dict(zip(names, shapes, strict=True)), self.limits)
 
 
-def branch_name(backend: Backend, topology: Topology) -> str:
-    """``<backend>/<topology>``."""
-    return f"{backend}/{topology}"
-
-
-def limits_of(space: SearchSpace, topology: Topology) -> Limits:
+def limits_of(space: SearchSpace, topology: Topology, encoder: EncoderPlacement = "Inline") -> Limits:
     """The hard limits on worker counts.
 
-    The cap of a GPU type binds the whole deployment where all roles share the type, and each role where they do not.
+    The cap of a GPU type binds all roles of that type together: the whole deployment, some of its roles, or one.
     """
-    caps = space.gpu_budget_by_sku
-    skus = [space.sku_of(kind) for kind in ROLES_OF_TOPOLOGY[topology]]
-    shared = len(set(skus)) == 1
-    cap = caps.get(skus[0], space.gpu_budget) if shared else space.gpu_budget
+    roles: dict[str, list[RoleKind]] = {}
+    for kind in role_kinds(topology, encoder):
+        roles.setdefault(space.sku_of(kind), []).append(kind)
+    caps = {sku: cap for sku, cap in space.gpu_budget_by_sku.items() if sku in roles}
+    whole = next(iter(roles)) if len(roles) == 1 else None
+    budget = min(space.gpu_budget, caps.get(whole, space.gpu_budget)) if whole else space.gpu_budget
+    alone = {kinds[0]: caps.get(sku) for sku, kinds in roles.items() if len(kinds) == 1 and sku != whole}
+    decodes = topology == "disagg"
     return Limits(
-        gpu_budget=min(space.gpu_budget, cap),
-        budget_name=f"budgetBySku of {skus[0]}" if cap < space.gpu_budget else "the budget",
+        gpu_budget=budget,
+        budget_name=f"budgetBySku of {whole}" if budget < space.gpu_budget else "the budget",
         min_gpu_budget=space.min_gpu_budget,
-        max_prefill_gpus=_least(space.max_prefill_gpus, None if shared else caps.get(skus[0])),
-        max_decode_gpus=_least(space.max_decode_gpus, None if shared else caps.get(skus[-1])),
+        max_prefill_gpus=_least(space.max_prefill_gpus, alone.get("prefill")),
+        max_decode_gpus=_least(space.max_decode_gpus, alone.get("decode")) if decodes else alone.get("agg"),
         max_prefill_workers=space.max_prefill_workers,
-        max_decode_workers=space.max_decode_workers,
+        max_decode_workers=space.max_decode_workers if decodes else None,
+        max_encode_gpus=alone.get("encode"),
+        max_encode_workers=space.encode.max_workers,
+        shared=tuple(
+            SharedCap(frozenset(POOL_OF_ROLE[kind] for kind in kinds), caps[sku], f"budgetBySku of {sku}")
+            for sku, kinds in roles.items()
+            if len(kinds) > 1 and sku in caps and sku != whole
+        ),
     )
 
 
@@ -114,12 +133,22 @@ def _least(*caps: int | None) -> int | None:
 
 def max_sequence_tokens(config: SmartSearchConfig) -> int:
     """Bound of the KV gate, which is rendered as the engine's maximum length: by default what the workload needs."""
-    return config.search_space.context_length or config.workload.isl + config.workload.osl
+    return config.search_space.context_length or config.workload.prompt_tokens + config.workload.osl
+
+
+def tuples_of(space: SearchSpace) -> Iterator[tuple[Backend, Topology, EncoderPlacement]]:
+    """Every branch that is asked for: backends, then topologies, then places of the encoder."""
+    return itertools.product(space.backend, space.deployment_mode, space.encoders)
 
 
 def knobs_of(config: SmartSearchConfig, kind: RoleKind, backend: Backend) -> RoleKnobs:
-    """The listed engine limits of a role."""
+    """The listed engine limits of a role; of an encode worker its batches."""
     space = config.search_space
+    if kind == "encode":
+        batches = space.encode.batch_size
+        if not space.encode.free_batch:
+            batches = expressible_batches(backend, batches) or batches
+        return RoleKnobs((batches[-1] * max(config.workload.visual_tokens, 1),), batches, (1,), (False,))
     fraction = getattr(space, f"{kind}_gpu_memory_utilization")
     return RoleKnobs(
         max_num_batched_tokens=tuple(sorted(getattr(space, f"{kind}_max_num_batched_tokens"))),
@@ -138,23 +167,39 @@ def plan_branch(
     topology: Topology,
     chains: BackendChains,
     *,
+    encoder: EncoderPlacement = "Inline",
     kv_gated: bool = True,
 ) -> Branch:
     """Enumerate and gate the shapes of every role, each on its own GPU type.
 
     Raises:
-        Unsupported: unknown model, a request longer than the model's context, no data, no legal shape, no shape
-            within the budget, or none with KV room.
+        Unsupported: unknown model, a request longer than the model's context, a topology that the backend has no form
+            of, no data, no legal shape, no shape within the budget, or none with KV room.
     """
     space = config.search_space
     model = catalog.model(space.model_name)
     bound = max_sequence_tokens(config)
     _check_context(config, model, bound)
+    kinds = role_kinds(topology, encoder)
+    problem = topology_problem(backend, frozenset(kinds))
+    if problem:
+        raise Unsupported(Reason.UNSUPPORTED_TOPOLOGY, problem)
+    images = None if config.workload.images is None else config.workload.images.images
     roles = tuple(
-        _plan_role(catalog, config, kind, _chain(chains, space, kind), model=model, bound=bound if kv_gated else None)
-        for kind in ROLES_OF_TOPOLOGY[topology]
+        _plan_encode(config, _chain(chains, space, kind), model, images)
+        if kind == "encode"
+        else _plan_role(
+            catalog,
+            config,
+            kind,
+            _chain(chains, space, kind),
+            model=model,
+            bound=bound if kv_gated else None,
+            images=images if encoder == "Inline" and kind in ENCODING_ROLES else None,
+        )
+        for kind in kinds
     )
-    branch = Branch(backend, topology, model, roles, limits_of(space, topology), bound)
+    branch = Branch(backend, topology, model, roles, limits_of(space, topology, encoder), bound, encoder)
     _check_budget(branch, space)
     return branch
 
@@ -175,6 +220,7 @@ def _plan_role(
     *,
     model: ModelFacts,
     bound: int | None,
+    images: Images | None,
 ) -> RolePlan:
     space, backend = config.search_space, chain.backend
     identity = PerfIdentity(space.model_name, chain.sku, backend, chain.performance_data)
@@ -191,11 +237,45 @@ def _plan_role(
     if not shapes.legal:
         reasons = "; ".join(sorted({refused.reason for refused in shapes.refused}))
         raise Unsupported(Reason.NO_LEGAL_SHAPE, f"{kind} of {space.model_name} on {backend}: {reasons}")
-    gated = Gated(shapes.legal, ()) if bound is None else kv_gate(catalog, identity, shapes.legal, knobs, bound)
+
+    def beside(shape: Shape, estimate: KvEstimate) -> KvEstimate:
+        return InlineEncoder(catalog, identity, shape, images, (1,)).beside(estimate, 1)
+
+    gated = (
+        Gated(shapes.legal, ())
+        if bound is None
+        else kv_gate(catalog, identity, shapes.legal, knobs, bound, beside=beside)
+    )
     if not gated.kept:
         largest = max(gated.removed, key=lambda out: (out.kv_tokens, out.shape.gpus))
         raise Unsupported(Reason.NO_KV_FEASIBLE_SHAPE, f"{kind} of {space.model_name} on {chain.sku}: {largest.detail}")
-    return RolePlan(kind, identity, chain, knobs, shapes, gated, space.gpus_per_node_of(kind))
+    return RolePlan(kind, identity, chain, knobs, shapes, gated, space.gpus_per_node_of(kind), images)
+
+
+def _plan_encode(config: SmartSearchConfig, chain: Chain, model: ModelFacts, images: Images | None) -> RolePlan:
+    """Encode workers: the listed splits of the encoder, whatever splits the language model has."""
+    space = config.search_space
+    if model.vision is None or images is None:
+        raise Unsupported(Reason.UNSUPPORTED_FEATURE, f"{space.model_name}: no encoder, or no images to encode")
+    shapes = encode_shapes(
+        model.vision,
+        chain.backend,
+        splits=space.encode.tp,
+        batches=(1,) if space.encode.free_batch else space.encode.batch_size,
+    )
+    if not shapes.legal:
+        reasons = "; ".join(sorted({refused.reason for refused in shapes.refused}))
+        raise Unsupported(Reason.NO_LEGAL_SHAPE, f"encode of {space.model_name} on {chain.backend}: {reasons}")
+    return RolePlan(
+        kind="encode",
+        identity=PerfIdentity(space.model_name, chain.sku, chain.backend, chain.performance_data),
+        chain=chain,
+        knobs=knobs_of(config, "encode", chain.backend),
+        shapes=shapes,
+        gated=Gated(shapes.legal, ()),
+        gpus_per_node=space.gpus_per_node_of("encode"),
+        images=images,
+    )
 
 
 def _check_context(config: SmartSearchConfig, model: ModelFacts, bound: int) -> None:
@@ -204,7 +284,9 @@ def _check_context(config: SmartSearchConfig, model: ModelFacts, bound: int) -> 
         return
     given = config.search_space.context_length
     workload = config.workload
-    asked = f"isl {workload.isl:,} + osl {workload.osl:,}" if given is None else "workload.maxSequenceLength"
+    visual = f" + {workload.visual_tokens:,} visual tokens" if workload.visual_tokens else ""
+    needed = f"isl {workload.isl:,}{visual} + osl {workload.osl:,}"
+    asked = needed if given is None else "workload.maxSequenceLength"
     raise Unsupported(
         Reason.UNSUPPORTED_FEATURE,
         f"{asked} = {bound:,} tokens, but {config.search_space.model_name} takes sequences of at most "

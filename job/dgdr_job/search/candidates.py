@@ -1,5 +1,6 @@
 """From a point to the candidate that is deployed and the ReplaySpec that was scored: both from the same rows."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -7,9 +8,11 @@ from dgdr_api.candidate import Candidate, EvaluatedCandidate, Evaluation, RoleMe
 from dgdr_api.canonical import sha256_hex
 from dgdr_api.defaults import default_requests, default_warmup
 from dgdr_api.replay_spec import (
+    EncoderSplit,
     Engine,
     PerformanceDataTiming,
     Quantization,
+    ReplayImages,
     ReplayRole,
     ReplaySla,
     ReplaySpec,
@@ -23,12 +26,18 @@ from dgdr_job.catalog.catalog import Catalog
 from dgdr_job.catalog.wheel import wheel_version
 from dgdr_job.matching.arrays import Floats, Ints
 from dgdr_job.search.branches import Branch, RolePlan
-from dgdr_job.search.config import SmartSearchConfig
+from dgdr_job.search.config import SmartSearchConfig, Workload
 from dgdr_job.search.mapper import generated_load
 from dgdr_job.search.points import Points
 from dgdr_job.search.preflight import mean_shares, quantization_note
 from dgdr_job.search.refused import RefusedRow
+from dgdr_job.search.role_rows import ShapeData
 from dgdr_job.search.role_table import RoleTable
+
+ENCODER_FORMATS = Quantization(
+    gemm="bfloat16", moe="bfloat16", kv="bfloat16", attention="bfloat16", communication="half"
+)
+"""The formats of a vision encoder, whatever those of the language model."""
 
 
 @dataclass(frozen=True)
@@ -54,10 +63,7 @@ class BranchResult:
     @property
     def shape_ids(self) -> list[Ints]:
         """Index of the shape of each role in its table, per point."""
-        rows = [self.points.decode_row]
-        if self.branch.topology == "disagg":
-            rows.insert(0, self.points.prefill_row)
-        return [table.shape[row] for table, row in zip(self.tables, rows, strict=True)]
+        return [table.shape[self.points.row_of(table.kind)] for table in self.tables]
 
     def take(self, rows: Ints) -> "BranchResult":
         """The result with the points at these positions only."""
@@ -70,12 +76,8 @@ class BranchResult:
 
     def roles_of(self, point: int) -> list[tuple[RolePlan, RoleTable, int, int]]:
         """(plan, table, row, workers) of each role of a point."""
-        points = self.points
-        rows = [int(points.decode_row[point])]
-        workers = [int(points.decode_workers[point])]
-        if self.branch.topology == "disagg":
-            rows.insert(0, int(points.prefill_row[point]))
-            workers.insert(0, int(points.prefill_workers[point]))
+        rows = [int(self.points.row_of(table.kind)[point]) for table in self.tables]
+        workers = [int(self.points.workers_of(table.kind)[point]) for table in self.tables]
         return list(zip(self.branch.roles, self.tables, rows, workers, strict=True))
 
     def summary(self, point: int) -> str:
@@ -112,14 +114,12 @@ def evaluated_candidate(
     catalog: Catalog, run: RunSpec, config: SmartSearchConfig, result: BranchResult, point: int, *, score: float
 ) -> EvaluatedCandidate:
     """Build the candidate of a point, with the ReplaySpec that its numbers belong to."""
-    roles = tuple(
-        _role(catalog, result.branch, plan, (table, row), workers)
-        for plan, table, row, workers in result.roles_of(point)
-    )
+    roles = tuple(_role(catalog, config, result.branch, chosen) for chosen in result.roles_of(point))
     sla = config.goal.sla
-    workload = _workload(run, int(result.points.concurrency[point]) or None)
+    workload = _workload(run, int(result.points.concurrency[point]) or None, config.workload)
     spec = ReplaySpec(
         topology=result.branch.topology,
+        encoder=result.branch.encoder,
         seed=config.sweep.seed,
         roles=roles,
         router=run.search.router[0],
@@ -136,18 +136,15 @@ def evaluated_candidate(
     )
 
 
-def _role(catalog: Catalog, branch: Branch, plan: RolePlan, at: tuple[RoleTable, int], workers: int) -> ReplayRole:
-    table, row = at
+def _role(
+    catalog: Catalog,
+    config: SmartSearchConfig,
+    branch: Branch,
+    chosen: tuple[RolePlan, RoleTable, int, int],
+) -> ReplayRole:
+    plan, table, row, workers = chosen
     shape = table.shapes[table.shape[row]].shape
-    formats = catalog.quantization(plan.identity)
-    quantization = Quantization(
-        gemm=formats.gemm,
-        moe=formats.moe,
-        kv=formats.kv,
-        attention=formats.attention,
-        communication=formats.communication,
-    )
-    block = plan.knobs.block_size[0]
+    quantization = ENCODER_FORMATS if plan.kind == "encode" else _formats(catalog, plan)
     return ReplayRole(
         kind=plan.kind,
         workers=workers,
@@ -159,14 +156,8 @@ def _role(catalog: Catalog, branch: Branch, plan: RolePlan, at: tuple[RoleTable,
         shape=shape,
         quantization=quantization,
         memory_fraction=float(table.memory_fraction[row]),
-        engine=Engine(
-            max_num_seqs=int(table.batch[row]),
-            max_num_batched_tokens=int(table.batched_tokens[row]),
-            block_size=block,
-            num_gpu_blocks=int(table.kv_tokens[row]) // block,
-            max_sequence_length=branch.max_sequence_tokens,
-            enable_prefix_caching=plan.knobs.enable_prefix_caching[0],
-        ),
+        encoder_split=_encoder_split(plan),
+        engine=_engine(config, branch, plan, table, row),
         timing=PerformanceDataTiming(
             model=plan.identity.model,
             config_sha256=catalog.local_digest(plan.identity.model),
@@ -179,7 +170,39 @@ def _role(catalog: Catalog, branch: Branch, plan: RolePlan, at: tuple[RoleTable,
     )
 
 
-def _workload(run: RunSpec, concurrency: int | None) -> ReplayStaticWorkload:
+def _engine(config: SmartSearchConfig, branch: Branch, plan: RolePlan, table: RoleTable, row: int) -> Engine:
+    """Limits of the engine; of an encode worker its batch, in requests and in visual tokens."""
+    block, encodes = plan.knobs.block_size[0], plan.kind == "encode"
+    return Engine(
+        max_num_seqs=int(table.batch[row]),
+        max_num_batched_tokens=int(table.batched_tokens[row]),
+        block_size=block,
+        num_gpu_blocks=int(table.kv_tokens[row]) // block,
+        max_sequence_length=config.workload.visual_tokens if encodes else branch.max_sequence_tokens,
+        enable_prefix_caching=plan.knobs.enable_prefix_caching[0],
+        enable_chunked_prefill=not encodes,
+    )
+
+
+def _encoder_split(plan: RolePlan) -> EncoderSplit | None:
+    """As the times were computed: beside a language model each GPU takes whole images, alone the weights are split."""
+    if plan.images is None:
+        return None
+    return "tensor" if plan.kind == "encode" else "data"
+
+
+def _formats(catalog: Catalog, plan: RolePlan) -> Quantization:
+    formats = catalog.quantization(plan.identity)
+    return Quantization(
+        gemm=formats.gemm,
+        moe=formats.moe,
+        kv=formats.kv,
+        attention=formats.attention,
+        communication=formats.communication,
+    )
+
+
+def _workload(run: RunSpec, concurrency: int | None, resolved: Workload) -> ReplayStaticWorkload:
     """The load of one candidate: under a KV load ratio its concurrency, and what follows from it, are its own."""
     load = generated_load(run)
     requests, warmup = load.requests, load.warmup_requests
@@ -203,6 +226,9 @@ def _workload(run: RunSpec, concurrency: int | None) -> ReplayStaticWorkload:
         turns_per_session=load.turns_per_session,
         inter_turn_delay_ms=load.inter_turn_delay_ms,
         turn_history=load.turn_history,
+        images=None
+        if resolved.images is None
+        else ReplayImages(**resolved.images.model_dump(), visual_tokens=resolved.visual_tokens),
     )
 
 
@@ -223,15 +249,22 @@ def _evaluation(
 ) -> Evaluation:
     roles = result.roles_of(point)
     decode_ms = float(result.points.tpot_ms[point]) * max(config.workload.osl - 1, 1)
-    weight = {"prefill": float(result.points.ttft_ms[point]), "decode": decode_ms, "agg": 1.0}
+    ttft_ms = float(result.points.ttft_ms[point])
+    encode_ms = sum(float(table.ttft_ms[row]) for plan, table, row, _ in roles if plan.kind == "encode")
+    weight = {
+        "prefill": ttft_ms - encode_ms,
+        "decode": decode_ms,
+        "agg": ttft_ms - encode_ms + decode_ms,
+        "encode": encode_ms,
+    }
     data = [(plan, table.shapes[table.shape[row]]) for plan, table, row, _ in roles]
-    flags = [f"implausible: {plan.kind} decode step" for plan, known in data if known.plausibility.is_implausible]
+    flags = [flag for plan, known in data for flag in _implausible(plan, known)]
     spanning = [
         f"{plan.kind} {known.shape.label} on nodes of {per_node} GPUs"
         for plan, known in data
         if known.shape.gpus > (per_node := config.search_space.gpus_per_node_of(plan.kind))
     ]
-    for identity in dict.fromkeys(plan.identity for plan in result.branch.roles):
+    for identity in dict.fromkeys(plan.identity for plan in result.branch.roles if plan.kind != "encode"):
         formats = catalog.quantization(identity)
         flags += [quantization_note(formats, field, declared) for field, declared in formats.inferred]
     return Evaluation(
@@ -247,3 +280,10 @@ def _evaluation(
         flags=tuple(dict.fromkeys(flags)),
         not_modelled={"multinode_interconnect": ", ".join(spanning)} if spanning else {},
     )
+
+
+def _implausible(plan: RolePlan, known: ShapeData) -> Iterator[str]:
+    if known.plausibility is not None and known.plausibility.is_implausible:
+        yield f"implausible: {plan.kind} decode step"
+    if known.encoder is not None and known.encoder.is_implausible:
+        yield f"implausible: {plan.kind} encoder pass"

@@ -12,10 +12,11 @@ from dgdr_api.expressible import WORKER_GPUS
 from dgdr_api.replay_spec import Planner, Router
 from dgdr_api.shape import Shape
 from dgdr_api.skus import resolve_sku
-from dgdr_api.terms import BACKENDS, TOPOLOGIES, Backend, Fidelity, Metric, RoleKind, Topology
+from dgdr_api.terms import BACKENDS, TOPOLOGIES, Backend, EncoderPlacement, Fidelity, Metric, RoleKind, Topology
 from dgdr_api.versions import common_data_version
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema, field_validator, model_validator
 
+from dgdr_job.catalog.images import Images
 from dgdr_job.timing.corrections import DEFAULTS, Corrections
 
 T = TypeVar("T")
@@ -46,8 +47,12 @@ Switches = Annotated[tuple[Annotated[bool, Field(strict=True)], ...], Field(min_
 Degree = Annotated[int, Field(strict=True, ge=1, le=65_536)]
 Fraction = Annotated[float, Field(strict=True, gt=0, lt=1)]
 Positive = Annotated[float, Field(strict=True, gt=0, le=MAX_NUMBER)]
+Encoder = Literal["inline", "disaggregated", "both"]
 Share = Annotated[float, Field(strict=True, gt=0, le=1)]
 WorkerCount = Count | None
+MAX_ENCODER_BATCH = 8
+"""Requests that an encode worker takes at once at most: the default limit of the engines (SGLang
+``SGLANG_ENCODER_MAX_BATCH_SIZE``)."""
 SkuName = Annotated[str, AfterValidator(_sku)]
 """A GPU type by its canonical name; its aliases are taken."""
 Text = Annotated[str, Field(min_length=1)]
@@ -62,6 +67,41 @@ class ConfigModel(BaseModel):
     """A part of the configuration: frozen, unknown keys refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False)
+
+
+PLACEMENTS: dict[Encoder, tuple[EncoderPlacement, ...]] = {
+    "inline": ("Inline",),
+    "disaggregated": ("Disaggregated",),
+    "both": ("Inline", "Disaggregated"),
+}
+"""Where images are encoded, in the branches of each choice."""
+
+
+class Encode(ConfigModel):
+    """Encode workers of a vision-language model. Only with an encoder that is not inline."""
+
+    hardware_sku: SkuName | None = None
+    """GPU type of encode workers; absent: hardware_sku."""
+    tp: Counts = (1, 2, 4, 8)
+    """GPUs of one worker, over which the encoder's weights are split."""
+    batch_size: Annotated[
+        tuple[Annotated[int, Field(strict=True, ge=1, le=MAX_ENCODER_BATCH)], ...], Field(min_length=1, max_length=64)
+    ] = (1, 2, 4, 8)
+    """Requests whose images are encoded together. What the backend has no flag for makes no row: a batch above one
+    has a flag in TensorRT-LLM only."""
+    free_batch: Annotated[bool, Field(strict=True)] = False
+    """Whether batches without a flag are searched all the same, to compare estimates: they cannot be rendered."""
+    max_workers: WorkerCount = None
+    """Most encode workers."""
+    latency_correction: Positive = DEFAULTS.encoder_latency
+    """Factor on the time of a pass of an encode worker."""
+    rate_degradation: Share = DEFAULTS.encoder_rate
+    """Part of the encode workers' rate that matching counts on."""
+
+    @field_validator("tp", "batch_size", mode="after")
+    @classmethod
+    def _ascending(cls, values: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(sorted(set(values)))
 
 
 class ParallelConfig(ConfigModel):
@@ -162,6 +202,11 @@ class SearchSpace(ConfigModel):
     """GB/s of the link over which KV moves from prefill to decode workers; absent: the transfer is free."""
     nextn: Annotated[int, Field(strict=True, ge=1, le=5)] | None = None
     """Draft tokens of multi-token prediction; absent: none."""
+    encoder: Encoder = "inline"
+    """Where images are encoded: in prefill or aggregated workers (inline), in workers of their own (disaggregated), or
+    both are searched."""
+    encode: Encode = Encode()
+    """Encode workers. Only with an encoder that is not inline."""
 
     @field_validator("deployment_mode", mode="after")
     @classmethod
@@ -197,6 +242,20 @@ class SearchSpace(ConfigModel):
         return self
 
     @model_validator(mode="after")
+    def _encode_needs_encode_workers(self) -> "SearchSpace":
+        plain = Encode()
+        given = [name for name in Encode.model_fields if getattr(self.encode, name) != getattr(plain, name)]
+        if self.encoder == "inline" and given:
+            names = ", ".join(f"encode.{name}" for name in given)
+            raise ValueError(f"{names} needs encoder disaggregated or both")
+        return self
+
+    @property
+    def encoders(self) -> tuple[EncoderPlacement, ...]:
+        """The places of the encoder that are searched, the inline one first."""
+        return PLACEMENTS[self.encoder]
+
+    @model_validator(mode="after")
     def _one_way_to_name_shapes(self) -> "SearchSpace":
         if self.parallel_configs is not None and "gpus_per_worker" in self.model_fields_set:
             raise ValueError("gpus_per_worker and parallel_configs exclude each other: leave one out")
@@ -211,7 +270,11 @@ class SearchSpace(ConfigModel):
 
     def sku_of(self, kind: RoleKind) -> str:
         """The GPU type of a role; aggregated workers always take ``hardware_sku``."""
-        own = {"prefill": self.prefill_hardware_sku, "decode": self.decode_hardware_sku}
+        own = {
+            "prefill": self.prefill_hardware_sku,
+            "decode": self.decode_hardware_sku,
+            "encode": self.encode.hardware_sku,
+        }
         return own.get(kind) or self.hardware_sku
 
     def gpus_per_node_of(self, kind: RoleKind) -> int:
@@ -219,11 +282,27 @@ class SearchSpace(ConfigModel):
         return self.gpus_per_node or resolve_sku(self.sku_of(kind)).gpus_per_node
 
 
+class ImageInput(ConfigModel):
+    """The images of one request."""
+
+    height: Annotated[int, Field(strict=True, ge=1, le=65_536)]
+    """Pixels."""
+    width: Annotated[int, Field(strict=True, ge=1, le=65_536)]
+    """Pixels."""
+    count: Annotated[int, Field(strict=True, ge=1, le=1_024)] = 1
+    """Images of a request."""
+
+    @property
+    def images(self) -> Images:
+        """The same as the catalog takes it."""
+        return Images(self.height, self.width, self.count)
+
+
 class Workload(ConfigModel):
     """What is asked of the deployment. Exactly one of concurrency, request_rate, saturated and kv_load_ratios."""
 
     isl: Count
-    """Input tokens of a request."""
+    """Input tokens of a request, those of its images apart."""
     osl: Count
     """Output tokens of a request."""
     concurrency: Count | None = None
@@ -234,6 +313,15 @@ class Workload(ConfigModel):
     """Capacity itself is asked for."""
     kv_load_ratios: Annotated[tuple[Positive, ...], Field(max_length=5)] = ()
     """Concurrency as a share of what the KV cache of a deployment holds; several are a dimension of the pool."""
+    images: ImageInput | None = None
+    """Images of a request, for a vision-language model."""
+    visual_tokens: Annotated[int, Field(ge=0, exclude=True)] = 0
+    """Tokens that the images of a request add to its prompt: found from the model (`dgdr_job.search.visual`)."""
+
+    @property
+    def prompt_tokens(self) -> int:
+        """Tokens of a request's prompt: isl and those of its images."""
+        return self.isl + self.visual_tokens
 
 
 class Sla(ConfigModel):
@@ -350,6 +438,12 @@ class SmartSearchConfig(ConfigModel):
     runtime: Runtime | None = None
     """The image that what is found will run."""
 
+    @model_validator(mode="after")
+    def _encode_workers_need_images(self) -> "SmartSearchConfig":
+        if self.search_space.encoder != "inline" and self.workload.images is None:
+            raise ValueError(f"search_space.encoder {self.search_space.encoder} needs workload.images")
+        return self
+
 
 def _data_versions(space: Mapping[str, Any], asked: str | Mapping[str, Any] | None) -> dict[str, Any]:
     """The data version of each backend: the one that is given, or the default that all GPU types share.
@@ -362,8 +456,10 @@ def _data_versions(space: Mapping[str, Any], asked: str | Mapping[str, Any] | No
     listed = space.get("backend", SearchSpace.model_fields["backend"].default)
     backends = [backend for backend in BACKENDS if isinstance(listed, list | tuple) and backend in listed]
     given: dict[str, Any] = {**dict.fromkeys(backends, asked)} if isinstance(asked, str) else dict(asked or {})
+    encode = space.get("encode")
+    own = encode.get("hardware_sku") if isinstance(encode, Mapping) else None
     names = ("hardware_sku", "prefill_hardware_sku", "decode_hardware_sku")
-    named = [space[name] for name in names if isinstance(space.get(name), str)]
+    named = [sku for sku in (*(space.get(name) for name in names), own) if isinstance(sku, str)]
     try:
         skus = [resolve_sku(name).name for name in named]
         for backend in backends:

@@ -7,6 +7,7 @@ from dgdr_api.candidate import EvaluatedCandidate
 from dgdr_api.events import Counters, Evaluations, TupleCoverage
 from dgdr_api.terms import Metric
 
+from dgdr_job.matching.arrays import Floats
 from dgdr_job.search.candidates import BranchResult
 from dgdr_job.search.refused import RefusedRow
 from dgdr_job.search.role_table import valid_rows
@@ -52,7 +53,8 @@ def deployments(result: BranchResult) -> int:
     """How many different shapes and worker counts the points of a branch have."""
     if len(result.points) == 0:
         return 0
-    columns = [*result.shape_ids, result.points.prefill_workers, result.points.decode_workers]
+    workers = [result.points.workers_of(table.kind) for table in result.tables]
+    columns = [*result.shape_ids, *workers]
     return len(np.unique(np.stack(columns, axis=1), axis=0))
 
 
@@ -91,18 +93,19 @@ def unsupported(coverage: Sequence[TupleCoverage]) -> str:
     tuples: dict[str, list[str]] = {}
     for each in coverage:
         if not each.supported:
-            tuples.setdefault(f"{each.reason}: {each.message}", []).append(f"{each.backend}/{each.topology}")
+            tuples.setdefault(f"{each.reason}: {each.message}", []).append(each.name)
     return "; ".join(f"{', '.join(names)} {text}" for text, names in tuples.items())[:MESSAGE_CHARACTERS]
 
 
 def _least_latencies(results: Sequence[BranchResult], osl: int) -> str:
-    """The least TTFT and TPOT of any row of each branch."""
+    """The least TTFT and TPOT of each branch: each role's least, of which only its own are not 0."""
     parts = []
     for result in results:
-        first, last = result.tables[0], result.tables[-1]
-        ttft, tpot = first.ttft_ms[valid_rows(first, osl)], last.tpot_ms[valid_rows(last, osl)]
-        if ttft.size and tpot.size:
-            parts.append(f"{result.branch.name} TTFT {ttft.min():.6g} ms, TPOT {tpot.min():.6g} ms")
+        valid = [valid_rows(table, osl) for table in result.tables]
+        if all(rows.any() for rows in valid):
+            ttft = sum(_least(table.ttft_ms, rows) for table, rows in zip(result.tables, valid, strict=True))
+            tpot = sum(_least(table.tpot_ms, rows) for table, rows in zip(result.tables, valid, strict=True))
+            parts.append(f"{result.branch.name} TTFT {ttft:.6g} ms, TPOT {tpot:.6g} ms")
     return f"least latencies: {'; '.join(parts)}"
 
 
@@ -133,3 +136,7 @@ def _refused(result: BranchResult, start: int, rows: Sequence[RefusedRow]) -> Ev
         metrics=dict.fromkeys(result.columns, (None,) * len(rows)),
         objectives=dict.fromkeys(result.objectives, (None,) * len(rows)),
     )
+
+
+def _least(values: Floats, rows: "np.ndarray[tuple[int], np.dtype[np.bool_]]") -> float:
+    return float(values[rows].min())

@@ -43,14 +43,6 @@ def _trace(spec: SearchSpec) -> NotBuilt | None:
     return None
 
 
-def _encoder(spec: SearchSpec) -> NotBuilt | None:
-    if spec.search.encoder != "Inline":
-        return NotBuilt("search.encoder", spec.search.encoder, "encode workers are not searched yet; use Inline")
-    if spec.static_field("images") is not None:
-        return NotBuilt("workload.static.images", "set", "images are not timed yet; leave them out for a text workload")
-    return None
-
-
 def _planner(spec: SearchSpec) -> NotBuilt | None:
     if spec.search.planner is not None:
         return NotBuilt("search.planner", spec.search.planner.mode, "a planner needs a replay; leave it out")
@@ -65,14 +57,6 @@ def _router(spec: SearchSpec) -> NotBuilt | None:
         return NotBuilt(
             "search.router", f"{len(spec.search.router)} choices", "a static estimate knows one, roundRobin"
         )
-    return None
-
-
-def _encoder_sku(spec: SearchSpec) -> NotBuilt | None:
-    gpu = spec.hardware.gpu
-    if gpu.encoder_sku is not None and gpu.encoder_sku != gpu.sku:
-        why = f"encode workers on other GPUs are not searched yet; use {gpu.sku}"
-        return NotBuilt("hardware.gpu.encoderSku", gpu.encoder_sku, why)
     return None
 
 
@@ -132,10 +116,8 @@ def _budget(spec: SearchSpec) -> NotBuilt | None:
 CHECKS: tuple[Check, ...] = (
     _fidelity,
     _trace,
-    _encoder,
     _planner,
     _router,
-    _encoder_sku,
     _goodput,
     _one_token,
     _replay_only_workload,

@@ -16,8 +16,8 @@ from dgdr_job.search.question import Question
 def frugal(points: Points, shapes: list[Ints], question: Question) -> Ints:
     """Positions of the points that are worth their GPUs, best first.
 
-    Equally good deployments of as many GPUs: the lower latency, then fewer decode, then fewer prefill workers, then the
-    row that comes first, which has the smaller batch.
+    Equally good deployments of as many GPUs: the lower latency, then fewer decode, prefill and encode workers, in this
+    order, then the row that comes first, which has the smaller batch.
 
     Args:
         points: deployments of one branch, several rows of each.
@@ -30,7 +30,7 @@ def frugal(points: Points, shapes: list[Ints], question: Question) -> Ints:
     kept = points.take(worth)
     keys = rank_keys(kept, values[worth], metric, question.sla, osl)
     latency = mean_e2e_ms(kept.ttft_ms, kept.tpot_ms, osl)
-    order, _ = rank_order(*keys, latency, kept.decode_workers, kept.prefill_workers)
+    order, _ = rank_order(*keys, latency, kept.decode_workers, kept.prefill_workers, kept.encode_workers)
     step = _numbered([*(each[worth] for each in shapes), kept.gpus])
     _, first = np.unique(step[order], return_index=True)
     return worth[order[np.sort(first)]]

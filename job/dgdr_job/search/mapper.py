@@ -7,13 +7,14 @@ from typing import Any
 from dgdr_api.bounds import INT32_MAX
 from dgdr_api.duration import seconds
 from dgdr_api.errors import InvalidRequest, Problem
+from dgdr_api.request import SearchSpec
 from dgdr_api.run import RunSpec
 from dgdr_api.terms import Backend
 from dgdr_api.workload import StaticWorkload
 from pydantic import ValidationError
 
 from dgdr_job.search.budgets import contradiction
-from dgdr_job.search.config import SearchSpace, SmartSearchConfig
+from dgdr_job.search.config import Encoder, SearchSpace, SmartSearchConfig
 from dgdr_job.search.problems import check_keys, problems
 
 OWNER: dict[str, str] = {
@@ -31,6 +32,7 @@ OWNER: dict[str, str] = {
     "search_space.gpus_per_node": "hardware.gpu.perNode",
     "search_space.context_length": "workload.maxSequenceLength",
     "search_space.encoder": "search.encoder",
+    "search_space.encode.hardware_sku": "hardware.gpu.encoderSku",
     "workload": "workload",
     "goal": "objective",
     "runtime": "runtime.image",
@@ -56,19 +58,21 @@ PREFIX = "search.parameters."
 """Where the engine's keys stand in a request."""
 
 
-def search_config(spec: RunSpec, data_versions: Mapping[Backend, str]) -> SmartSearchConfig:
+def search_config(spec: RunSpec, data_versions: Mapping[Backend, str], visual_tokens: int = 0) -> SmartSearchConfig:
     """Map a run.
 
     Args:
         spec: a run's spec: every default explicit, SKU names canonical.
         data_versions: performance-data version of each backend, as the version chain resolved it.
+        visual_tokens: tokens that the images of a request add to its prompt.
 
     Raises:
         InvalidRequest: search.parameters has an unknown key, one that a typed field owns, or a value out of bounds.
     """
     check_keys(SmartSearchConfig, spec.search.parameters, prefix=PREFIX, owner=OWNER)
-    _check_length(spec)
-    merged = _merge(_mapped(spec, data_versions), spec.search.parameters)
+    _check_encode_keys(spec)
+    _check_length(spec, visual_tokens)
+    merged = _merge(_mapped(spec, data_versions, visual_tokens), spec.search.parameters)
     try:
         config = SmartSearchConfig.model_validate(merged)
     except ValidationError as error:
@@ -77,6 +81,12 @@ def search_config(spec: RunSpec, data_versions: Mapping[Backend, str]) -> SmartS
     if contradicting is not None:
         raise InvalidRequest([replace(contradicting, field=f"{PREFIX}{contradicting.field}")])
     return config
+
+
+def encoder_of(spec: SearchSpec) -> Encoder:
+    """Where images are encoded, in the engine's words."""
+    names: dict[str, Encoder] = {"Inline": "inline", "Disaggregated": "disaggregated", "Both": "both"}
+    return names[spec.search.encoder]
 
 
 def generated_load(spec: RunSpec) -> StaticWorkload:
@@ -101,8 +111,9 @@ def load_ratios(load: StaticWorkload) -> tuple[float, ...]:
     return (least, *between, most)
 
 
-def _mapped(spec: RunSpec, data_versions: Mapping[Backend, str]) -> dict[str, Any]:
+def _mapped(spec: RunSpec, data_versions: Mapping[Backend, str], visual_tokens: int) -> dict[str, Any]:
     gpu, load, objective = spec.hardware.gpu, generated_load(spec), spec.objective
+    prompt = load.isl + visual_tokens
     space: dict[str, Any] = {
         "model_name": spec.model_ref.name,
         "hardware_sku": gpu.sku,
@@ -116,13 +127,15 @@ def _mapped(spec: RunSpec, data_versions: Mapping[Backend, str]) -> dict[str, An
         "min_gpu_budget": gpu.min_budget or 1,
         "gpus_per_node": gpu.per_node,
         "context_length": spec.workload.max_sequence_length,
-        **_wide_budgets(load.isl),
+        "encoder": encoder_of(spec),
+        **({"encode": {"hardware_sku": gpu.encoder_sku}} if gpu.encoder_sku is not None else {}),
+        **_wide_budgets(prompt),
     }
     sla, budget = objective.sla, spec.search.budget
     own_budgets = "agg_max_num_batched_tokens" in spec.search.parameters.get("search_space", {})
     return {
         "rate_matching": {
-            "agg_ctx_tokens": () if own_budgets else _fine_budgets(load.isl),
+            "agg_ctx_tokens": () if own_budgets else _fine_budgets(prompt),
         },
         "search_space": space,
         "workload": {
@@ -132,6 +145,8 @@ def _mapped(spec: RunSpec, data_versions: Mapping[Backend, str]) -> dict[str, An
             "request_rate": load.request_rate,
             "saturated": bool(load.saturated),
             "kv_load_ratios": load_ratios(load),
+            "images": None if load.images is None else load.images.model_dump(by_alias=False),
+            "visual_tokens": visual_tokens,
         },
         "goal": {
             "metrics": objective.all_metrics,
@@ -165,10 +180,22 @@ def _fine_budgets(isl: int) -> list[int]:
     return sorted({*FINE_CTX_TOKENS, isl, min(2 * isl, INT32_MAX)})
 
 
-def _check_length(spec: RunSpec) -> None:
+def _check_encode_keys(spec: RunSpec) -> None:
+    """Keys of encode workers mean nothing where there are none."""
+    given = spec.search.parameters.get("search_space", {})
+    if spec.search.encoder == "Inline" and isinstance(given, Mapping) and "encode" in given:
+        message = "needs search.encoder Disaggregated or Both"
+        raise InvalidRequest([Problem("search.parameters.search_space.encode", message, given["encode"])])
+
+
+def _check_length(spec: RunSpec, visual_tokens: int) -> None:
     load, bound = spec.workload.static, spec.workload.max_sequence_length
-    if load is not None and bound is not None and load.isl + load.osl > bound:
-        needed = f"isl {load.isl:,} + osl {load.osl:,} = {load.isl + load.osl:,}"
+    if load is None or bound is None:
+        return
+    total = load.isl + visual_tokens + load.osl
+    if total > bound:
+        visual = f" + {visual_tokens:,} visual tokens" if visual_tokens else ""
+        needed = f"isl {load.isl:,}{visual} + osl {load.osl:,} = {total:,}"
         message = f"is {bound:,}, but {needed}; give at least that"
         raise InvalidRequest([Problem("workload.maxSequenceLength", message, bound)])
 

@@ -12,7 +12,7 @@ from dgdr_api.base import wire
 from dgdr_api.errors import InvalidRequest, Problem
 from dgdr_api.images import IMAGE_NAMES
 from dgdr_api.parse import request_of
-from dgdr_api.replay_spec import ROLES_OF_TOPOLOGY
+from dgdr_api.replay_spec import role_kinds
 from dgdr_api.request import DynamoGraphDeploymentRequest
 from dgdr_api.terms import Backend
 from dgdr_api.versions import data_versions, engine_version, table, template_engines
@@ -40,6 +40,7 @@ KEY_OF_FIELD: dict[str, str] = {
     "spec.workload.static.requestRate": "workload.request_rate",
     "spec.workload.static.saturated": "workload.saturated",
     "spec.workload.static.kvLoadRatio": "workload.kv_load_ratios",
+    "spec.workload.static.images": "workload.images",
     "spec.workload.static": "workload",
     "spec.objective.metrics": "goal.metrics",
     "spec.objective.metric": "goal.metrics",
@@ -103,6 +104,7 @@ def request_of_config(config: SmartSearchConfig, *, local_digest: str | None = N
         "search": {
             "fidelity": config.sweep.fidelity,
             "topologies": list(config.search_space.deployment_mode),
+            "encoder": config.search_space.encoder.capitalize(),
             "router": [wire(router) for router in config.adapters.router],
             "planner": None if config.adapters.planner is None else wire(config.adapters.planner),
             "budget": _budget(config),
@@ -142,6 +144,9 @@ def bound_by_data_alone(config: SmartSearchConfig) -> bool:
 
 def _load_problems(config: SmartSearchConfig) -> list[Problem]:
     load = config.workload
+    if load.visual_tokens:
+        message = "follows from workload.images and the model; leave it out"
+        return [Problem("workload.visual_tokens", message, load.visual_tokens)]
     given = [name for name in LOADS if getattr(load, name) not in (None, False, ())]
     if len(given) != 1:
         found = " and ".join(given) or "none"
@@ -163,7 +168,12 @@ def _is_range(ratios: tuple[float, ...]) -> bool:
 def _data_problems(config: SmartSearchConfig) -> list[Problem]:
     """Data versions that a GPU type does not have, and versions of backends that are not searched."""
     space = config.search_space
-    skus = dict.fromkeys(space.sku_of(kind) for mode in space.deployment_mode for kind in ROLES_OF_TOPOLOGY[mode])
+    skus = dict.fromkeys(
+        space.sku_of(kind)
+        for mode in space.deployment_mode
+        for encoder in space.encoders
+        for kind in role_kinds(mode, encoder)
+    )
     found = [
         Problem(
             f"search_space.backend_version.{backend}",
@@ -239,6 +249,7 @@ def _gpu(config: SmartSearchConfig) -> dict[str, Any]:
         "sku": space.hardware_sku,
         "prefillSku": space.prefill_hardware_sku,
         "decodeSku": space.decode_hardware_sku,
+        "encoderSku": space.encode.hardware_sku,
         "budget": space.gpu_budget,
         "minBudget": None if space.min_gpu_budget == 1 else space.min_gpu_budget,
         "budgetBySku": dict(space.gpu_budget_by_sku) or None,
@@ -257,6 +268,7 @@ def _load(config: SmartSearchConfig) -> dict[str, Any]:
         "saturated": load.saturated or None,
         "kvLoadRatio": ratios[0] if len(ratios) == 1 else None,
         "kvLoadRatioRange": {"min": ratios[0], "max": ratios[-1]} if len(ratios) > 1 else None,
+        "images": None if load.images is None else load.images.model_dump(),
     }
 
 
@@ -293,6 +305,10 @@ def _duration(seconds: float) -> str:
 def _parameters(config: SmartSearchConfig) -> dict[str, Any]:
     """Every key that was given and that no field owns."""
     given = config.model_dump(mode="json", exclude_unset=True)
+    encode = given.get("search_space", {}).pop("encode", {})
+    encode.pop("hardware_sku", None)
+    if encode and config.search_space.encoder != "inline":
+        given["search_space"]["encode"] = encode
     kept = {
         part: {
             key: value

@@ -1,8 +1,8 @@
 """Deployments under a KV load ratio: each has the concurrency that its own KV cache stands for.
 
 Source: engine.md section 4. The concurrency depends on the decode (or aggregated) row and on how many such workers
-there are, so each number of them is matched on its own: `dgdr_job.matching.fixed_decode` for two roles, a plain list
-for one.
+there are, so each number of them is matched on its own: `dgdr_job.matching.fixed_decode` for several roles, a plain
+list for one.
 """
 
 from collections.abc import Iterator
@@ -10,9 +10,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from dgdr_job.matching.arrays import TIE, Floats, Goal, Ints
-from dgdr_job.matching.fixed_decode import FixedDecode, all_prefill, best_prefill
-from dgdr_job.matching.match import Pairs, most_workers
+from dgdr_job.matching.fixed_decode import FixedDecode, all_others, best_others
 from dgdr_job.matching.matched import Matched, enumerate_counts
+from dgdr_job.matching.tuples import Tuples, most_workers
 from dgdr_job.search.question import Question
 
 CHUNK_ENTRIES = 500_000
@@ -20,10 +20,10 @@ CHUNK_ENTRIES = 500_000
 
 
 class OwnLoadPairs:
-    """Pairs of rows, each with every number of decode workers."""
+    """Tuples of rows (pairs, or with encode workers triples), each with every number of decode workers."""
 
     def __init__(
-        self, question: Question, pairs: Pairs, ttft_ms: Floats, tpot_ms: Floats, *, held: Ints, slots: Ints
+        self, question: Question, pairs: Tuples, ttft_ms: Floats, tpot_ms: Floats, *, held: Ints, slots: Ints
     ) -> None:
         """Take columns by pair.
 
@@ -41,33 +41,33 @@ class OwnLoadPairs:
     def best(self, goal: Goal) -> Iterator[Matched]:
         """The best deployment of each pair and number of decode workers, in chunks."""
         for entries in self._entries():
-            yield best_prefill(entries, self._question.limits, goal, self._question.prices)
+            yield best_others(entries, self._question.limits, goal, self._question.prices)
 
     def every(self) -> Iterator[Matched]:
         """Every deployment that no other of the same pair and decode workers equals or beats in rate and GPUs."""
         for entries in self._entries():
-            yield from all_prefill(entries, self._question.limits)
+            yield from all_others(entries, self._question.limits, self._question.prices)
 
     @property
     def counts(self) -> int:
         """How many counts `every` goes through at most."""
-        most_p, most_d = most_workers(self._pairs, self._question.limits)
-        return int((np.maximum(most_p, 0) * np.maximum(most_d, 0)).sum())
+        most = most_workers(self._pairs, self._question.limits)
+        return int(np.prod([np.maximum(each, 0) for each in most], axis=0).sum())
 
     def _entries(self) -> Iterator[FixedDecode]:
-        most_p, most_d = most_workers(self._pairs, self._question.limits)
-        most = np.where(most_p >= 1, most_d, 0)
-        for index, workers in chunked_counts(most):
+        most = dict(zip(self._pairs.names, most_workers(self._pairs, self._question.limits), strict=True))
+        some_of_each = np.minimum.reduce(list(most.values())) >= 1
+        for index, workers in chunked_counts(np.where(some_of_each, most["decode"], 0)):
             pairs = self._pairs.take(index)
+            decode = pairs.pool("decode")
             concurrency = self._question.own_concurrency(self._held[index], workers)
             load = self._question.load(self._ttft_ms[index], self._tpot_ms[index], self._slots[index], concurrency)
             entries = FixedDecode(
                 pair=index,
                 decode_workers=workers,
-                prefill_rate=pairs.prefill_rate,
-                prefill_gpus=pairs.prefill_gpus,
-                decode_rate=pairs.decode_rate * workers,
-                decode_gpus=pairs.decode_gpus * workers,
+                others=tuple(pool for pool in pairs.pools if pool is not decode),
+                decode_rate=decode.rate * workers,
+                decode_gpus=decode.gpus * workers,
                 offered_rate=load.offered_rate,
                 needed_rate=load.needed_rate,
             )
@@ -86,13 +86,8 @@ def own_load_replicas(
         fits = (concurrency >= 1) & (load.least_workers <= workers) & (capacity >= load.needed_rate * (1 - TIE))
         fits &= gpus[index] * workers >= limits.min_gpu_budget
         at = np.flatnonzero(fits)
-        yield Matched(
-            pair=index[at],
-            prefill_workers=np.zeros_like(at),
-            decode_workers=workers[at],
-            gpus=gpus[index[at]] * workers[at],
-            rate=np.minimum(capacity, load.offered_rate)[at],
-        )
+        rate = np.minimum(capacity, load.offered_rate)[at]
+        yield Matched.of(index[at], {"decode": workers[at]}, gpus[index[at]] * workers[at], rate)
 
 
 def chunked_counts(most: Ints) -> Iterator[tuple[Ints, Ints]]:

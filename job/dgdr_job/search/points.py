@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from dgdr_api.terms import LOWER_IS_BETTER, Metric
+from dgdr_api.terms import LOWER_IS_BETTER, Metric, RoleKind
 
 from dgdr_job.matching.arrays import TIE, Floats, Ints
 from dgdr_job.search.config import Sla
@@ -25,7 +25,7 @@ COLUMN_OF_METRIC: dict[Metric, str] = {
 
 @dataclass(frozen=True)
 class Points:
-    """One entry per deployment of one branch. ``prefill_row`` is -1 for an aggregated deployment."""
+    """One entry per deployment of one branch. A role that a deployment does not have has row -1 and no workers."""
 
     prefill_row: Ints
     """Row of the branch's prefill table."""
@@ -34,6 +34,9 @@ class Points:
     prefill_workers: Ints
     decode_workers: Ints
     """Decode (or aggregated) workers."""
+    encode_row: Ints
+    """Row of the branch's encode table."""
+    encode_workers: Ints
     gpus: Ints
     cost: Floats
     """Price of an hour of all GPUs."""
@@ -46,6 +49,16 @@ class Points:
 
     def __len__(self) -> int:
         return len(self.gpus)
+
+    def row_of(self, kind: RoleKind) -> Ints:
+        """Row of each point in the table of a role; aggregated workers stand in the place of decode."""
+        rows = {"prefill": self.prefill_row, "encode": self.encode_row}
+        return rows.get(kind, self.decode_row)
+
+    def workers_of(self, kind: RoleKind) -> Ints:
+        """Workers of a role."""
+        workers = {"prefill": self.prefill_workers, "encode": self.encode_workers}
+        return workers.get(kind, self.decode_workers)
 
     def take(self, rows: Ints) -> "Points":
         """The points at these positions."""

@@ -101,7 +101,7 @@ class Question:
     @property
     def mean_request_tokens(self) -> int:
         """KV tokens of a request half way through its output."""
-        return self.workload.isl + self.workload.osl // 2
+        return self.workload.prompt_tokens + self.workload.osl // 2
 
     def load(self, ttft_ms: Floats, tpot_ms: Floats, slots: Ints, own_concurrency: Ints | None = None) -> Load:
         """What the load asks of rows that pass the gate.

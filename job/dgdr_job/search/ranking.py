@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from dgdr_api.candidate import EvaluatedCandidate
 from dgdr_api.canonical import canonical_json
-from dgdr_api.expressible import unrendered_backend
+from dgdr_api.expressible import unrendered_backend, unrendered_encoder
 
 from dgdr_job.matching.arrays import Floats, Ints
 from dgdr_job.search import pareto
@@ -91,7 +91,10 @@ def reserve(results: list[BranchResult], goal: Goal, osl: int, size: int, build:
 
 def _rendered(result: BranchResult) -> Mask:
     """Whether a template of some version renders each point of a branch."""
-    mask = np.full(len(result.points), unrendered_backend(result.branch.backend) is None)
+    branch = result.branch
+    images = any(role.images is not None for role in branch.roles)
+    problem = unrendered_backend(branch.backend) or unrendered_encoder(branch.encoder, images=images)
+    mask = np.full(len(result.points), problem is None)
     for index, (role, table) in enumerate(zip(result.branch.roles, result.tables, strict=True)):
         shapes = np.array([role.unrendered(known.shape) is None for known in table.shapes], dtype=np.bool_)
         if not shapes.all():

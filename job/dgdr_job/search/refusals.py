@@ -4,7 +4,7 @@ In this order: no valid row; no row meets the bounds; no worker counts within th
 load. Texts are built from the values that were compared.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,12 +13,13 @@ from dgdr_api.shape import Shape
 from dgdr_api.terms import PointStatus, ReasonCategory
 
 from dgdr_job.matching.arrays import Floats, Ints
-from dgdr_job.matching.match import Pairs, best_deployments
+from dgdr_job.matching.match import best_deployments
+from dgdr_job.matching.tuples import Tuples
 from dgdr_job.search.points import Points, mean_e2e_ms, within
 from dgdr_job.search.question import Question
 from dgdr_job.search.role_table import RoleTable
-from dgdr_job.space.counts import agg_pairs, disagg_pairs, most_decode_workers
-from dgdr_job.space.limits import Limits
+from dgdr_job.space.counts import agg_pairs, count_deployments, most_workers_of
+from dgdr_job.space.limits import POOL_OF_ROLE, Limits, PoolName
 
 Mask = npt.NDArray[np.bool_]
 
@@ -62,7 +63,7 @@ def agg_refusals(table: RoleTable, question: Question, *, valid: Mask, kept: Int
         elif meeting.size == 0:
             verdict = _misses_bounds_together(question, table.ttft_ms[mine], table.tpot_ms[mine])
         elif count == 0:
-            verdict = _no_counts(question, known.shape.gpus)
+            verdict = _no_counts(question, {"decode": known.shape.gpus})
         elif question.kv_load_ratio is not None:
             most = question.limits.gpu_budget // known.shape.gpus
             verdict = _own_load(question, most, table.held[meeting], table.slots[meeting])
@@ -78,58 +79,113 @@ def agg_refusals(table: RoleTable, question: Question, *, valid: Mask, kept: Int
         yield Refusal((known.shape,), *verdict, count)
 
 
-def disagg_refusals(
-    prefill: RoleTable,
-    decode: RoleTable,
+def pool_refusals(
+    tables: Sequence[RoleTable],
     question: Question,
     *,
-    valid: tuple[Mask, Mask],
-    pairs: Pairs,
-    rows: tuple[Ints, Ints],
+    valid: Sequence[Mask],
+    tuples: Tuples,
+    rows: Sequence[Ints],
     points: Points,
 ) -> Iterator[Refusal]:
-    """Pairs of shapes of a disaggregated branch without a feasible deployment.
+    """Shapes of several roles, one of each, without a feasible deployment.
 
     Args:
-        prefill: rows of prefill workers.
-        decode: rows of decode workers.
+        tables: rows of each role.
         question: what was asked.
         valid: which rows of each are usable at all.
-        pairs: pairs of usable rows that meet the bounds.
-        rows: the prefill and the decode row of each of them.
+        tuples: tuples of usable rows that meet the bounds.
+        rows: per role the row of each of them.
         points: feasible deployments.
     """
-    of_pair = prefill.shape[rows[0]], decode.shape[rows[1]]
-    size = len(prefill.shapes), len(decode.shapes)
-    served, meeting = np.zeros(size, dtype=np.bool_), np.zeros(size, dtype=np.bool_)
-    served[prefill.shape[points.prefill_row], decode.shape[points.decode_row]] = True
-    meeting[of_pair] = True
-    most_rate = _most_rate(question, pairs, of_pair, ~served)
-    for i, j in np.argwhere(~served).tolist():
-        a, b = prefill.shapes[i].shape, decode.shapes[j].shape
-        count = disagg_pairs([a], [b], question.limits)
-        ttft = prefill.ttft_ms[valid[0] & (prefill.shape == i)]
-        tpot = decode.tpot_ms[valid[1] & (decode.shape == j)]
-        if ttft.size == 0:
-            verdict = _invalid(prefill, i)
-        elif (problem := question.pair_problem(a, b)) is not None:
-            verdict = "infeasible", "backend_topology", problem
-        elif tpot.size == 0:
-            verdict = _invalid(decode, j)
-        elif not meeting[i, j]:
-            verdict = _misses_bounds(question, float(ttft.min()), float(tpot.min()))
-        elif count == 0:
-            verdict = _no_counts(question, a.gpus, b.gpus)
+    shape_of = tuple(table.shape[row] for table, row in zip(tables, rows, strict=True))
+    served = np.zeros(tuple(len(table.shapes) for table in tables), dtype=np.bool_)
+    served[tuple(table.shape[points.row_of(table.kind)] for table in tables)] = True
+    most_rate = _most_rate(question, tuples, shape_of, ~served)
+    for index in np.argwhere(~served).tolist():
+        chosen = _Chosen(tables, tuple(index), valid)
+        mine = np.flatnonzero(np.logical_and.reduce([of == at for of, at in zip(shape_of, index, strict=True)]))
+        verdict = _unusable(chosen, question)
+        if verdict is not None:
+            pass
+        elif mine.size == 0:
+            verdict = chosen.misses_bounds(question)
+        elif chosen.deployments(question) == 0:
+            verdict = _no_counts(question, chosen.gpus)
         else:
-            mine = (of_pair[0] == i) & (of_pair[1] == j)
-            most = most_decode_workers(a, b, question.limits)
-            if question.kv_load_ratio is not None:
-                held, slots = decode.held[rows[1][mine]], decode.slots[rows[1][mine]]
-                yield Refusal((a, b), *_own_load(question, most, held, slots), count)
-                continue
-            needed = float(pairs.needed_rate[mine].min())
-            verdict = _load(question, most * int(decode.slots[rows[1][mine]].max()), float(most_rate[i, j]), needed)
-        yield Refusal((a, b), *verdict, count)
+            verdict = _carries_no_load(
+                chosen,
+                question,
+                [row[mine] for row in rows],
+                most_rate=float(most_rate[tuple(index)]),
+                needed_rate=float(tuples.needed_rate[mine].min()),
+            )
+        yield Refusal(chosen.shapes, *verdict, chosen.deployments(question))
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """One shape of each role."""
+
+    tables: Sequence[RoleTable]
+    index: tuple[int, ...]
+    """Of the shape in each table."""
+    valid: Sequence[Mask]
+
+    @property
+    def shapes(self) -> tuple[Shape, ...]:
+        """The shapes."""
+        return tuple(table.shapes[at].shape for table, at in zip(self.tables, self.index, strict=True))
+
+    @property
+    def gpus(self) -> dict[PoolName, int]:
+        """GPUs of one worker of each pool."""
+        return {POOL_OF_ROLE[table.kind]: shape.gpus for table, shape in zip(self.tables, self.shapes, strict=True)}
+
+    def usable(self, role: int) -> Ints:
+        """The usable rows of a role's shape."""
+        return np.flatnonzero(self.valid[role] & (self.tables[role].shape == self.index[role]))
+
+    def deployments(self, question: Question) -> int:
+        """Worker counts within the limits."""
+        return count_deployments(self.gpus, question.limits)
+
+    def misses_bounds(self, question: Question) -> Verdict:
+        """No rows of these shapes keep the bounds together."""
+        ttft = [table.ttft_ms[self.usable(role)] for role, table in enumerate(self.tables)]
+        tpot = [table.tpot_ms[self.usable(role)] for role, table in enumerate(self.tables)]
+        encode = sum(float(each.min()) for table, each in zip(self.tables, ttft, strict=True) if table.kind == "encode")
+        if self.tables[0].kind == "agg":
+            status, reason, text = _misses_bounds_together(question, ttft[0] + encode, tpot[0])
+        else:
+            least_ttft, least_tpot = (sum(float(each.min()) for each in times) for times in (ttft, tpot))
+            status, reason, text = _misses_bounds(question, least_ttft, least_tpot)
+        remark = f", of which encode workers take {encode:.6g} ms at least" if encode and "TPOT" not in text else ""
+        return status, reason, text + remark
+
+
+def _unusable(chosen: _Chosen, question: Question) -> Verdict | None:
+    """A role without usable rows, or shapes that the backend cannot have together."""
+    for role, table in enumerate(chosen.tables):
+        if role == 1 and chosen.tables[0].kind == "prefill":
+            problem = question.pair_problem(*chosen.shapes[:2])
+            if problem is not None:
+                return "infeasible", "backend_topology", problem
+        if chosen.usable(role).size == 0:
+            return _invalid(table, chosen.index[role])
+    return None
+
+
+def _carries_no_load(
+    chosen: _Chosen, question: Question, rows: Sequence[Ints], *, most_rate: float, needed_rate: float
+) -> Verdict:
+    """Worker counts there are, but none carries the load; ``rows`` are those of each role that keep the bounds."""
+    role = next(at for at, table in enumerate(chosen.tables) if POOL_OF_ROLE[table.kind] == "decode")
+    held, slots = chosen.tables[role].held[rows[role]], chosen.tables[role].slots[rows[role]]
+    most = most_workers_of("decode", chosen.gpus, question.limits)
+    if question.kv_load_ratio is not None:
+        return _own_load(question, most, held, slots)
+    return _load(question, most * int(slots.max()), most_rate, needed_rate)
 
 
 def invalid_refusals(table: RoleTable, valid: Mask) -> Iterator[Refusal]:
@@ -146,17 +202,17 @@ def invalid_refusals(table: RoleTable, valid: Mask) -> Iterator[Refusal]:
             yield Refusal((known.shape,), "failed", "invalid_metrics", detail, 0)
 
 
-def _most_rate(question: Question, pairs: Pairs, of_pair: tuple[Ints, Ints], refused: Mask) -> Floats:
-    """Requests per second that each refused pair of shapes can serve at most within the limits."""
+def _most_rate(question: Question, tuples: Tuples, shape_of: tuple[Ints, ...], refused: Mask) -> Floats:
+    """Requests per second that the shapes of each refused choice can serve at most within the limits."""
     most = np.zeros(refused.shape)
-    if not pairs.needed_rate.any():
+    if not tuples.needed_rate.any():
         return most
-    index = np.flatnonzero(refused[of_pair])
-    some = pairs.take(index)
+    index = np.flatnonzero(refused[shape_of])
+    some = tuples.take(index)
     free = replace(some, offered_rate=np.full(index.size, np.inf), needed_rate=np.zeros(index.size))
     found = best_deployments(free, question.limits, "rate")
     at = index[found.pair]
-    np.maximum.at(most, (of_pair[0][at], of_pair[1][at]), found.rate)
+    np.maximum.at(most, tuple(of[at] for of in shape_of), found.rate)
     return most
 
 
@@ -203,29 +259,26 @@ def _above(value_ms: float, bound_ms: float) -> str:
     return f"{value} ms > {bound} ms" if value != bound else f"{value_ms!r} ms > {bound_ms!r} ms"
 
 
-def _no_counts(question: Question, *gpus: int) -> Verdict:
+def _no_counts(question: Question, gpus: Mapping[PoolName, int]) -> Verdict:
+    """No worker counts of these GPUs per worker are within the limits."""
     limits = question.limits
-    least = sum(gpus)
+    least = sum(gpus.values())
     if least > limits.gpu_budget:
         text = f"one worker of each role takes {least} GPUs, {limits.budget_name} is {limits.gpu_budget}"
     else:
-        sizes = " and ".join(str(each) for each in gpus)
-        text = f"no counts of workers of {sizes} GPUs make {within_limits(limits, pools=len(gpus) > 1)}"
+        sizes = " and ".join(str(each) for each in gpus.values())
+        text = f"no counts of workers of {sizes} GPUs make {within_limits(limits, tuple(gpus))}"
     return "infeasible", "gpu_budget", text
 
 
-def within_limits(limits: Limits, *, pools: bool) -> str:
-    """The limits on the GPUs of a deployment in words, with the fields that set them; ``pools``: caps of roles too."""
+def within_limits(limits: Limits, pools: Sequence[PoolName]) -> str:
+    """The limits on the GPUs of a deployment of these pools in words, with the fields that set them."""
     least = "" if limits.min_gpu_budget == 1 else f"at least {limits.min_gpu_budget} (hardware.gpu.minBudget) and "
-    caps = {
-        "prefill GPUs": limits.max_prefill_gpus,
-        "decode GPUs": limits.max_decode_gpus,
-        "prefill workers": limits.max_prefill_workers,
-        "decode workers": limits.max_decode_workers,
-    }
-    of_pools = [f"at most {cap} {name}" for name, cap in caps.items() if cap is not None and pools]
     budget = f"{least}at most {limits.gpu_budget} GPUs ({limits.budget_name})"
-    return f"{budget} with {', '.join(of_pools)}" if of_pools else budget
+    caps = [f"at most {cap} {pool} GPUs" for pool in pools if (cap := limits.caps(pool)[0]) is not None]
+    caps += [f"at most {cap} {pool} workers" for pool in pools if (cap := limits.caps(pool)[1]) is not None]
+    caps += [f"{cap.name} of {cap.gpus} GPUs for {' and '.join(sorted(cap.pools))}" for cap in limits.shared]
+    return f"{budget} with {', '.join(caps)}" if caps and len(pools) > 1 else budget
 
 
 def _load(question: Question, most_slots: int, most_rate: float, needed_rate: float) -> Verdict:

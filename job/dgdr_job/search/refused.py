@@ -47,9 +47,9 @@ def _pruned(branch: Branch, tables: tuple[RoleTable, ...], points: Points) -> It
     """Worker counts of shapes that have feasible points, which matching proves no better without listing them."""
     if len(points) == 0:
         return
-    rows = (points.prefill_row, points.decode_row)[-len(tables) :]
-    shapes = [table.shape[row] for table, row in zip(tables, rows, strict=True)]
-    counts = np.unique(np.stack([*shapes, points.prefill_workers, points.decode_workers], axis=1), axis=0)
+    shapes = [table.shape[points.row_of(table.kind)] for table in tables]
+    workers = [points.workers_of(table.kind) for table in tables]
+    counts = np.unique(np.stack([*shapes, *workers], axis=1), axis=0)
     served, kept = np.unique(counts[:, : len(tables)], axis=0, return_counts=True)
     for index, listed in zip(served.tolist(), kept.tolist(), strict=True):
         chosen = [table.shapes[at].shape for table, at in zip(tables, index, strict=True)]

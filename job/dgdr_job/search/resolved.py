@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from dgdr_api.events import BranchPlan, Resolved, TupleCoverage, VersionLink
-from dgdr_api.replay_spec import ROLES_OF_TOPOLOGY
+from dgdr_api.replay_spec import role_kinds
 from dgdr_api.run import RunSpec
 from dgdr_api.terms import Backend
 from dgdr_api.versions import BackendChains, Chain, data_versions, resolve_chains, runtime_version
@@ -12,8 +12,9 @@ from dgdr_job.catalog.catalog import Catalog
 from dgdr_job.catalog.errors import Reason
 from dgdr_job.catalog.identity import PerfIdentity
 from dgdr_job.search.branches import Branch, max_sequence_tokens
-from dgdr_job.search.config import SmartSearchConfig
+from dgdr_job.search.config import PLACEMENTS, SmartSearchConfig
 from dgdr_job.search.evaluations import MESSAGE_CHARACTERS
+from dgdr_job.search.mapper import encoder_of
 
 NO_RUNTIME = "none"
 """Runtime of a chain that no image begins."""
@@ -89,6 +90,7 @@ def resolved(
                 name=branch.name,
                 backend=branch.backend,
                 topology=branch.topology,
+                encoder=branch.encoder,
                 pool=branch.pairs * rounds_of(config),
             )
             for branch in branches
@@ -110,7 +112,12 @@ def resolved(
     )
 
 
-def refused_whole(run: RunSpec, chains: Mapping[Backend, BackendChains], message: str) -> Resolved:
+def refused_whole(
+    run: RunSpec,
+    chains: Mapping[Backend, BackendChains],
+    message: str,
+    reason: Reason = Reason.UNSUPPORTED_FEATURE,
+) -> Resolved:
     """Data of ``search.resolved`` where the run asks for something that no branch can search."""
     return Resolved(
         branches=(),
@@ -118,14 +125,16 @@ def refused_whole(run: RunSpec, chains: Mapping[Backend, BackendChains], message
             TupleCoverage(
                 backend=backend,
                 topology=topology,
-                skus={kind: run.hardware.gpu.sku_of(kind) for kind in ROLES_OF_TOPOLOGY[topology]},
+                encoder=encoder,
+                skus={kind: run.hardware.gpu.sku_of(kind) for kind in role_kinds(topology, encoder)},
                 supported=False,
-                reason=Reason.UNSUPPORTED_FEATURE.value,
+                reason=reason.value,
                 message=message[:MESSAGE_CHARACTERS],
                 data_version=of_backend.performance_data,
             )
             for backend, of_backend in chains.items()
             for topology in run.search.topologies
+            for encoder in PLACEMENTS[encoder_of(run)]
         ),
         versions=tuple(_link(chain, ()) for each in chains.values() for chain in each.by_sku.values()),
         limits={"gpuBudget": run.hardware.gpu.budget, "minGpuBudget": run.hardware.gpu.min_budget or 1},

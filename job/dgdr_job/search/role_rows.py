@@ -7,7 +7,7 @@ With pipeline stages a pass has one batch in each stage: a row is timed by the b
 as many of them at once as there are stages.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,16 +17,20 @@ from dgdr_api.terms import ReasonCategory, RoleKind
 
 from dgdr_job.catalog.catalog import Catalog
 from dgdr_job.catalog.identity import PerfIdentity
+from dgdr_job.catalog.images import Images
 from dgdr_job.catalog.kv import KvEstimate
 from dgdr_job.catalog.provenance import SourceShares
 from dgdr_job.matching.arrays import TIE, Floats, Ints
-from dgdr_job.search.config import RateMatching, Workload
+from dgdr_job.search.config import Encode, RateMatching, Workload
+from dgdr_job.search.inline_encoder import InlineEncoder
 from dgdr_job.space.gate import has_room
 from dgdr_job.space.knobs import RoleKnobs
 from dgdr_job.timing.batches import BATCH_GRID, max_batch
 from dgdr_job.timing.corrections import agg_waiting_ms, correct_decode, correct_prefill
-from dgdr_job.timing.plausibility import Plausibility
+from dgdr_job.timing.plausibility import EncoderPlausibility, Plausibility
 from dgdr_job.timing.rows import agg_rows, decode_rows, is_steady, prefill_rows
+
+DEFAULT_ENCODE = Encode()
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,12 @@ class RoleInput:
     knobs: RoleKnobs
     max_sequence_tokens: int
     """Bound of the KV gate."""
+    images: Images | None = None
+    """Images of a request that the role encodes."""
+    encode: Encode = DEFAULT_ENCODE
+    """How encode workers are searched; of role encode."""
+    ttft_factor: float = 1.0
+    """What a pass of an encode worker counts in the TTFT; of role encode."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +58,10 @@ class ShapeData:
 
     shape: Shape
     shares: SourceShares
-    plausibility: Plausibility
+    plausibility: Plausibility | None
+    """Judgement of a decode step; None for an encode worker."""
+    encoder: EncoderPlausibility | None = None
+    """Judgement of the vision encoder's pass, where there is one."""
 
 
 @dataclass(frozen=True)
@@ -88,8 +101,10 @@ def prefill(
     kept: list[tuple[int, int, KvEstimate]] = []
     reason: ReasonCategory = "resource_limit"
     detail = ""
-    for batch in sorted(set(constants.prefill_batches)):
-        budget = role.knobs.batched_tokens_for(batch * workload.isl)
+    prompts = sorted(set(constants.prefill_batches))
+    encoder = InlineEncoder(catalog, role.identity, shape, role.images, prompts)
+    for batch in prompts:
+        budget = role.knobs.batched_tokens_for(batch * workload.prompt_tokens)
         running = batch * shape.pp
         if budget is None or running > role.knobs.max_num_seqs[-1]:
             detail = detail or _not_listed(shape, running, budget, role, workload)
@@ -98,19 +113,23 @@ def prefill(
         if problems:
             reason, detail = "backend_topology", problems[0]
             continue
-        estimate = catalog.kv(role.identity, shape, budget, role.knobs.memory_fraction[0])
-        if _holds_longest(estimate, role) and running * workload.isl <= estimate.tokens_per_rank:
+        estimate = encoder.beside(catalog.kv(role.identity, shape, budget, role.knobs.memory_fraction[0]), batch)
+        if _holds_longest(estimate, role) and running * workload.prompt_tokens <= estimate.tokens_per_rank:
             kept.append((batch, budget, estimate))
         else:
             reason, detail = "kv_capacity", _no_room(shape, budget, estimate, role, workload)
     if not kept:
         raise NoRow(reason, detail)
     batches = [batch for batch, _, _ in kept]
-    rows = prefill_rows(catalog, role.identity, shape, isl=workload.isl, batches=batches)
+    rows = prefill_rows(catalog, role.identity, shape, isl=workload.prompt_tokens, batches=batches)
     rates = correct_prefill(
-        rows.batch, rows.latency_ms, ranks=shape.attention_dp * shape.pp, corrections=constants.corrections
+        rows.batch,
+        rows.latency_ms,
+        ranks=shape.attention_dp * shape.pp,
+        encoder_ms=encoder.latency_ms(batches),
+        corrections=constants.corrections,
     )
-    return ShapeData(shape, rows.shares, rows.plausibility), Rows(
+    return ShapeData(shape, rows.shares, rows.plausibility, encoder.plausibility), Rows(
         batch=rows.batch * shape.pp,
         batched_tokens=np.array([budget for _, budget, _ in kept], dtype=np.int64),
         rate=rates.requests_per_s * constants.prefill_rate,
@@ -136,7 +155,7 @@ def decode(
         if budget is None:
             break
         estimate = catalog.kv(role.identity, shape, budget, role.knobs.memory_fraction[0])
-        if batch in _batches(budget, estimate, role, workload, stages=shape.pp):
+        if _fits(batch * shape.pp, budget, estimate, role, workload):
             kept.append((batch, budget, estimate))
     if not kept:
         estimate = catalog.kv(role.identity, shape, least, role.knobs.memory_fraction[0])
@@ -145,7 +164,7 @@ def decode(
     if not expressible:
         raise NoRow("backend_topology", _inexpressible(role, shape, kept[0][0] * shape.pp, kept[0][1])[0])
     batches = [batch for batch, _, _ in expressible]
-    rows = decode_rows(catalog, role.identity, shape, isl=workload.isl, osl=workload.osl, batches=batches)
+    rows = decode_rows(catalog, role.identity, shape, isl=workload.prompt_tokens, osl=workload.osl, batches=batches)
     rates = correct_decode(
         rows.batch,
         rows.decode_total_ms,
@@ -173,32 +192,42 @@ def aggregated(
         Unsupported: the shape has no data.
     """
     del constants
-    passes = list(_passes(catalog, role, shape, workload))
+    encoder = InlineEncoder(catalog, role.identity, shape, role.images, BATCH_GRID)
+    passes = list(_passes(catalog, role, shape, workload, encoder))
     if not passes:
         budget = role.knobs.least_token_budget
-        estimate = catalog.kv(role.identity, shape, budget, role.knobs.memory_fraction[0])
+        estimate = encoder.beside(catalog.kv(role.identity, shape, budget, role.knobs.memory_fraction[0]), 1)
         raise NoRow("kv_capacity", _no_room(shape, budget, estimate, role, workload))
     steady = {
         (each.batch, each.budget): each
         for each in passes
-        if is_steady(workload.isl, each.batch, each.ctx_tokens)
+        if is_steady(workload.prompt_tokens, each.batch, each.ctx_tokens)
         and not _inexpressible(role, shape, each.batch * shape.pp, each.budget)
     }
     if not steady:
+        budgets = _listed(tuple(sorted({each.budget for each in passes})))
         raise NoRow(
             "resource_limit",
-            f"{shape.label}: no batch up to {max(each.batch for each in passes)} has the prompts of {workload.isl:,} "
-            f"tokens for a pass of {_listed(tuple(sorted({each.budget for each in passes})))} tokens",
+            f"{shape.label}: no batch up to {max(each.batch for each in passes)} has the prompts of "
+            f"{workload.prompt_tokens:,} tokens for a pass of {budgets} tokens",
         )
     kept = sorted(steady.values(), key=lambda each: (each.batch, each.budget))
     points = sorted({(each.batch, each.ctx_tokens) for each in kept})
-    rows = agg_rows(catalog, role.identity, shape, isl=workload.isl, osl=workload.osl, points=points)
+    rows = agg_rows(
+        catalog,
+        role.identity,
+        shape,
+        isl=workload.prompt_tokens,
+        osl=workload.osl,
+        points=points,
+        images=role.images,
+    )
     place = {point: index for index, point in enumerate(points)}
     at = np.array([place[each.batch, each.ctx_tokens] for each in kept], dtype=np.int64)
     ttft, tpot = rows.ttft_ms[at], rows.tpot_ms[at]
     slots = rows.batch[at] * shape.attention_dp * shape.pp
     rate = within_slots(rows.requests_per_s[at], slots, ttft + tpot * (workload.osl - 1))
-    return ShapeData(shape, rows.shares, rows.plausibility), Rows(
+    return ShapeData(shape, rows.shares, rows.plausibility, encoder.plausibility), Rows(
         batch=rows.batch[at] * shape.pp,
         batched_tokens=np.array([each.budget for each in kept], dtype=np.int64),
         rate=rate,
@@ -218,21 +247,23 @@ class _Pass:
     estimate: KvEstimate
 
 
-def _passes(catalog: Catalog, role: RoleInput, shape: Shape, workload: Workload) -> Iterator[_Pass]:
+def _passes(
+    catalog: Catalog, role: RoleInput, shape: Shape, workload: Workload, encoder: InlineEncoder
+) -> Iterator[_Pass]:
     """Every batch with every listed budget, and with the budget that holds each of the listed prompt tokens."""
     backend = role.identity.backend
     for budget in role.knobs.max_num_batched_tokens:
         estimate = catalog.kv(role.identity, shape, budget, role.knobs.memory_fraction[0])
-        for batch in _batches(budget, estimate, role, workload, stages=shape.pp):
-            yield _Pass(batch, budget - decode_tokens_in_budget(backend, batch), budget, estimate)
+        for batch, left in _batches(budget, estimate, role, workload, stages=shape.pp, encoder=encoder).items():
+            yield _Pass(batch, budget - decode_tokens_in_budget(backend, batch), budget, left)
     for ctx_tokens in role.knobs.ctx_tokens:
         decoding = decode_tokens_in_budget(backend, BATCH_GRID[-1])
         widest = least_token_budget(backend, ctx_tokens + decoding, role.knobs.block_size[0])
         estimate = catalog.kv(role.identity, shape, widest, role.knobs.memory_fraction[0])
-        for batch in _batches(widest, estimate, role, workload, stages=shape.pp):
+        for batch, left in _batches(widest, estimate, role, workload, stages=shape.pp, encoder=encoder).items():
             decoding = decode_tokens_in_budget(backend, batch)
             budget = least_token_budget(backend, ctx_tokens + decoding, role.knobs.block_size[0])
-            yield _Pass(batch, budget - decoding, budget, estimate)
+            yield _Pass(batch, budget - decoding, budget, left)
 
 
 def within_slots(rate: Floats, slots: Ints, e2e_ms: Floats) -> Floats:
@@ -245,20 +276,30 @@ def within_slots(rate: Floats, slots: Ints, e2e_ms: Floats) -> Floats:
     return np.where(rate > bound * (1 + TIE), bound, rate)
 
 
-ROWS_OF: Mapping[RoleKind, RowsOf] = {"prefill": prefill, "decode": decode, "agg": aggregated}
-
-
-def _batches(budget: int, estimate: KvEstimate, role: RoleInput, workload: Workload, *, stages: int) -> list[int]:
+def _batches(
+    budget: int,
+    estimate: KvEstimate,
+    role: RoleInput,
+    workload: Workload,
+    *,
+    stages: int,
+    encoder: InlineEncoder | None = None,
+) -> dict[int, KvEstimate]:
     """Batches of the grid that the KV cache holds at their full length, the listed sequences and the budget allow.
 
     As many of them run at once as there are pipeline stages. An engine refuses a token budget below its number of
-    sequences.
+    sequences. Each comes with what an encoder that holds its images leaves of the KV cache.
     """
-    if not _holds_longest(estimate, role):
-        return []
-    held = max_batch(estimate.tokens_per_rank, workload.isl + workload.osl)
-    most = min(held, role.knobs.max_num_seqs[-1], budget)
-    return [batch for batch in BATCH_GRID if batch * stages <= most]
+    beside = ((batch, estimate if encoder is None else encoder.beside(estimate, batch)) for batch in BATCH_GRID)
+    return {batch: left for batch, left in beside if _fits(batch * stages, budget, left, role, workload)}
+
+
+def _fits(running: int, budget: int, left: KvEstimate, role: RoleInput, workload: Workload) -> bool:
+    """Whether so many requests of full length can run in this KV cache, the listed sequences and the budget."""
+    if running > min(role.knobs.max_num_seqs[-1], budget):
+        return False
+    held = max_batch(left.tokens_per_rank, workload.prompt_tokens + workload.osl)
+    return running <= held and _holds_longest(left, role)
 
 
 def _holds_longest(estimate: KvEstimate, role: RoleInput) -> bool:
@@ -283,7 +324,7 @@ def _no_room(shape: Shape, budget: int, estimate: KvEstimate, role: RoleInput, w
     blocks = f" (blocks of {block:,})" if block > 1 else ""
     return (
         f"{shape.label}: {estimate.tokens_per_rank:,} KV tokens per rank{blocks} at a token budget of {budget:,} do "
-        f"not hold the longest request of {role.max_sequence_tokens:,} tokens beside prompts of {workload.isl:,}"
+        f"not hold the longest request of {role.max_sequence_tokens:,} tokens beside prompts of {workload.prompt_tokens:,}"
     )
 
 
@@ -294,7 +335,7 @@ def _not_listed(shape: Shape, batch: int, budget: int | None, role: RoleInput, w
     prompts = "a prompt" if batch == 1 else f"{batch:,} prompts"
     return (
         f"{shape.label}: no listed token budget ({_listed(role.knobs.max_num_batched_tokens)}) "
-        f"covers {prompts} of {workload.isl:,} tokens"
+        f"covers {prompts} of {workload.prompt_tokens:,} tokens"
     )
 
 

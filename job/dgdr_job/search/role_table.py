@@ -3,7 +3,7 @@
 Source of rates and corrections: engine.md section 6. What a shape's rows are is in `role_rows`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,10 @@ from dgdr_job.catalog.catalog import Catalog
 from dgdr_job.catalog.errors import Reason, Unsupported
 from dgdr_job.matching.arrays import Floats, Ints
 from dgdr_job.search.config import RateMatching, Workload
-from dgdr_job.search.role_rows import ROWS_OF, NoRow, RoleInput, Rows, ShapeData
+from dgdr_job.search.encode_rows import encode
+from dgdr_job.search.role_rows import NoRow, RoleInput, Rows, RowsOf, ShapeData, aggregated, decode, prefill
+
+ROWS_OF: Mapping[RoleKind, RowsOf] = {"prefill": prefill, "decode": decode, "agg": aggregated, "encode": encode}
 
 
 @dataclass(frozen=True)
@@ -56,9 +59,9 @@ class RoleTable:
     rate: Floats
     """Requests per second of one worker, after degradation; infinite for decode where no token follows the first."""
     ttft_ms: Floats
-    """Time to first token as it counts in the topology; 0 for decode."""
+    """Time to first token as it counts in the topology; 0 for decode. Of an encode worker what its pass adds to it."""
     tpot_ms: Floats
-    """Time per output token after the first; 0 for prefill."""
+    """Time per output token after the first; 0 for prefill and encode."""
 
     def __len__(self) -> int:
         return len(self.batch)
@@ -159,7 +162,7 @@ def valid_rows(table: RoleTable, osl: int) -> npt.NDArray[np.bool_]:
     valid &= (table.rate > 0) & (np.isfinite(table.rate) | (one_token and table.kind == "decode"))
     if table.kind != "decode":
         valid &= table.ttft_ms > 0
-    if table.kind != "prefill":
+    if table.kind not in ("prefill", "encode"):
         valid &= (table.tpot_ms >= 0) if one_token else (table.tpot_ms > 0)
     return valid
 

@@ -3,23 +3,26 @@
 Source: engine.md section 6.
 """
 
-from collections.abc import Callable, Iterator
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from dgdr_job.matching.arrays import Floats, Goal, Ints, Prices
-from dgdr_job.matching.match import Pairs, all_deployments, best_deployments, break_points
+from dgdr_job.matching.match import all_deployments, best_deployments, break_points
 from dgdr_job.matching.matched import Matched, concatenate
 from dgdr_job.matching.replicas import Rows, all_replicas, best_replicas
+from dgdr_job.matching.tuples import Pool, Tuples
 from dgdr_job.search import pareto
 from dgdr_job.search.frugal import frugal
 from dgdr_job.search.own_load import OwnLoadPairs, own_load_replicas
 from dgdr_job.search.points import Points, metrics, objective, score
 from dgdr_job.search.question import Question
-from dgdr_job.search.refusals import Refusal, agg_refusals, disagg_refusals, invalid_refusals
+from dgdr_job.search.refusals import Refusal, agg_refusals, invalid_refusals, pool_refusals
 from dgdr_job.search.role_table import RoleTable, valid_rows
+from dgdr_job.space.limits import POOL_OF_ROLE, Limits, PoolName
 
 MOST_COUNTS = 50_000_000
 """Counts of a branch that are gone through, in about a minute. Beyond them only the best counts of each pair of rows
@@ -34,50 +37,71 @@ class Evaluated:
     refusals: tuple[Refusal, ...]
 
 
-def evaluate_disagg(prefill: RoleTable, decode: RoleTable, question: Question) -> Evaluated:
-    """Deployments of prefill and decode workers.
+def evaluate_pools(tables: Sequence[RoleTable], question: Question) -> Evaluated:
+    """Deployments of workers of several roles: prefill and decode, these with encode workers, or aggregated with them.
 
     Args:
-        prefill: rows whose ttft_ms includes queueing.
-        decode: rows of decode workers.
+        tables: rows of each role, in the order of the topology; those of prefill, aggregated and encode workers add up
+            to the time to first token, which includes queueing.
         question: load, bounds, limits and objective.
     """
     osl, limits = question.workload.osl, question.limits
-    valid_p, valid_d = valid_rows(prefill, osl), valid_rows(decode, osl)
-    p, d = (grid.ravel() for grid in np.meshgrid(np.flatnonzero(valid_p), np.flatnonzero(valid_d), indexing="ij"))
-    kept = np.flatnonzero(question.meets(prefill.ttft_ms[p], decode.tpot_ms[d]))
-    kept = kept[_allowed(question, prefill, decode)[prefill.shape[p[kept]], decode.shape[d[kept]]]]
-    p, d = p[kept], d[kept]
-    ttft, tpot = prefill.ttft_ms[p], decode.tpot_ms[d]
-    load = question.load(ttft, tpot, decode.slots[d])
-    rate_p, rate_d = prefill.rate[p], decode.rate[d]
-    pairs = Pairs(
-        prefill_rate=rate_p,
-        prefill_gpus=prefill.gpus[p],
-        # Decoding without an end to its rate never binds: one worker serves what all prefill workers can.
-        decode_rate=np.where(np.isfinite(rate_d), rate_d, rate_p * limits.gpu_budget),
-        decode_gpus=decode.gpus[d],
-        least_decode_workers=load.least_workers,
-        offered_rate=load.offered_rate,
-        needed_rate=load.needed_rate,
-    )
+    valid = [valid_rows(table, osl) for table in tables]
+    rows = _tuples_of_rows(tables, valid, question)
+    ttft, tpot = latencies(tables, rows)
+    serving = next(index for index, table in enumerate(tables) if POOL_OF_ROLE[table.kind] == "decode")
+    held, slots = tables[serving].held[rows[serving]], tables[serving].slots[rows[serving]]
+    load = question.load(ttft, tpot, slots)
+    tuples = Tuples(_pools(tables, rows, load.least_workers, limits), load.offered_rate, load.needed_rate)
     matching = _Matching(
-        best=lambda goal: iter((best_deployments(pairs, limits, goal, question.prices),)),
-        every=lambda: all_deployments(pairs, limits, question.prices),
-        points=lambda found: _points(
-            question, found, (p, d), ttft, tpot, prefill_gpus=prefill.gpus[p], held=decode.held[d]
-        ),
-        shapes=lambda found: [prefill.shape[found.prefill_row], decode.shape[found.decode_row]],
-        counts=break_points(pairs, limits),
+        best=lambda goal: iter((best_deployments(tuples, limits, goal, question.prices),)),
+        every=lambda: all_deployments(tuples, limits, question.prices),
+        points=lambda found: _points(question, found, tables, rows, held=held),
+        shapes=lambda points: [table.shape[points.row_of(table.kind)] for table in tables],
+        counts=break_points(tuples, limits),
     )
     if question.kv_load_ratio is not None:
-        own = OwnLoadPairs(question, pairs, ttft, tpot, held=decode.held[d], slots=decode.slots[d])
+        own = OwnLoadPairs(question, tuples, ttft, tpot, held=held, slots=slots)
         matching = replace(matching, best=own.best, every=own.every, counts=own.counts)
     points = _search(question, matching)
-    refusals = disagg_refusals(
-        prefill, decode, question, valid=(valid_p, valid_d), pairs=pairs, rows=(p, d), points=points
-    )
-    return Evaluated(points, (*refusals, *invalid_refusals(prefill, valid_p), *invalid_refusals(decode, valid_d)))
+    refusals = pool_refusals(tables, question, valid=valid, tuples=tuples, rows=rows, points=points)
+    remarks = itertools.chain(*map(invalid_refusals, tables, valid))
+    return Evaluated(points, (*refusals, *remarks))
+
+
+def _tuples_of_rows(
+    tables: Sequence[RoleTable], valid: Sequence[npt.NDArray[np.bool_]], question: Question
+) -> tuple[Ints, ...]:
+    """Per role the row of each tuple of usable rows that keeps the bounds together and that the backend can have."""
+    grids = np.meshgrid(*(np.flatnonzero(usable) for usable in valid), indexing="ij")
+    rows = tuple(grid.ravel() for grid in grids)
+    kept = np.flatnonzero(question.meets(*latencies(tables, rows)))
+    rows = tuple(row[kept] for row in rows)
+    if tables[0].kind == "prefill":
+        allowed = _allowed(question, tables[0], tables[1])
+        fits = allowed[tables[0].shape[rows[0]], tables[1].shape[rows[1]]]
+        rows = tuple(row[fits] for row in rows)
+    return rows
+
+
+def latencies(tables: Sequence[RoleTable], rows: Sequence[Ints]) -> tuple[Floats, Floats]:
+    """Time to first token and time per output token of each tuple of rows: the sums over its roles."""
+    each = list(zip(tables, rows, strict=True))
+    ttft = np.sum([table.ttft_ms[row] for table, row in each], axis=0)
+    tpot = np.sum([table.tpot_ms[row] for table, row in each], axis=0)
+    return ttft, tpot
+
+
+def _pools(tables: Sequence[RoleTable], rows: Sequence[Ints], least_workers: Ints, limits: Limits) -> tuple[Pool, ...]:
+    """The pool of each role, by tuple; ``least_workers`` are those of the role that holds the requests in flight."""
+    pools = []
+    for table, row in zip(tables, rows, strict=True):
+        name, rate = POOL_OF_ROLE[table.kind], table.rate[row]
+        if table.kind == "decode":
+            # Decoding without an end to its rate never binds: one worker serves what all prefill workers can.
+            rate = np.where(np.isfinite(rate), rate, tables[0].rate[rows[0]] * limits.gpu_budget)
+        pools.append(Pool(name, rate, table.gpus[row], least_workers if name == "decode" else None))
+    return tuple(pools)
 
 
 def _allowed(question: Question, prefill: RoleTable, decode: RoleTable) -> npt.NDArray[np.bool_]:
@@ -105,15 +129,7 @@ def evaluate_agg(table: RoleTable, question: Question) -> Evaluated:
     matching = _Matching(
         best=lambda goal: iter((best_replicas(rows, question.limits, goal),)),
         every=lambda: all_replicas(rows, question.limits),
-        points=lambda found: _points(
-            question,
-            found,
-            (np.full(len(kept), -1), kept),
-            ttft,
-            tpot,
-            prefill_gpus=np.zeros_like(kept),
-            held=table.held[kept],
-        ),
+        points=lambda found: _points(question, found, (table,), (kept,), held=table.held[kept]),
         shapes=lambda found: [table.shape[found.decode_row]],
         counts=len(rows.rate) * question.limits.gpu_budget,
     )
@@ -178,7 +194,9 @@ def _front_points(question: Question, matching: _Matching) -> Points:
     for found in matching.every():
         front = _front(front.followed_by(matching.points(found)), question)
     points = points.followed_by(front)
-    key = np.stack([points.prefill_row, points.decode_row, points.prefill_workers, points.decode_workers], axis=1)
+    rows = (points.prefill_row, points.decode_row, points.encode_row)
+    workers = (points.prefill_workers, points.decode_workers, points.encode_workers)
+    key = np.stack([*rows, *workers], axis=1)
     _, first = np.unique(key, axis=0, return_index=True)
     return points.take(np.sort(first))
 
@@ -192,29 +210,38 @@ def _front(points: Points, question: Question) -> Points:
 
 
 def _points(
-    question: Question,
-    found: Matched,
-    rows: tuple[Ints, Ints],
-    ttft_ms: Floats,
-    tpot_ms: Floats,
-    *,
-    prefill_gpus: Ints,
-    held: Ints,
+    question: Question, found: Matched, tables: Sequence[RoleTable], rows: Sequence[Ints], *, held: Ints
 ) -> Points:
-    """What was matched, with the rows of each role and the wait in the time to first token."""
-    ttft, tpot = ttft_ms[found.pair], tpot_ms[found.pair]
+    """What was matched, with the rows of each role and the wait in the time to first token.
+
+    Args:
+        question: load and prices.
+        found: worker counts of tuples of rows.
+        tables: rows of each role.
+        rows: of each tuple the row of each role.
+        held: of each tuple the KV tokens of a worker that holds requests in flight.
+    """
+    ttft, tpot = latencies(tables, [row[found.pair] for row in rows])
     if question.kv_load_ratio is None:
         concurrency = np.full(len(found), question.workload.concurrency or 0)
     else:
         concurrency = question.own_concurrency(held[found.pair], found.decode_workers)
-    of_prefill = found.prefill_workers * prefill_gpus[found.pair]
+    workers = {"prefill": found.prefill_workers, "decode": found.decode_workers, "encode": found.encode_workers}
+    row_of = {POOL_OF_ROLE[table.kind]: row[found.pair] for table, row in zip(tables, rows, strict=True)}
+    none = np.full(len(found), -1)
+    gpus = {
+        POOL_OF_ROLE[table.kind]: workers[POOL_OF_ROLE[table.kind]] * table.gpus[row[found.pair]]
+        for table, row in zip(tables, rows, strict=True)
+    }
     return Points(
-        prefill_row=rows[0][found.pair],
-        decode_row=rows[1][found.pair],
+        prefill_row=row_of.get("prefill", none),
+        decode_row=row_of["decode"],
         prefill_workers=found.prefill_workers,
         decode_workers=found.decode_workers,
+        encode_row=row_of.get("encode", none),
+        encode_workers=found.encode_workers,
         gpus=found.gpus,
-        cost=_cost(question.prices, found.gpus, of_prefill),
+        cost=_cost(question.prices, found.gpus, gpus),
         rate=found.rate,
         ttft_ms=ttft + question.wait_ms(found.rate, ttft, tpot, concurrency),
         tpot_ms=tpot,
@@ -222,8 +249,11 @@ def _points(
     )
 
 
-def _cost(prices: Prices, gpus: Ints, of_prefill: Ints) -> Floats:
-    """Price of an hour of all GPUs, of which so many are those of prefill workers."""
+def _cost(prices: Prices, gpus: Ints, of_pool: Mapping[PoolName, Ints]) -> Floats:
+    """Price of an hour of all GPUs."""
     if prices.one:
         return np.asarray(gpus * prices.decode, dtype=np.float64)
-    return np.asarray(of_prefill * prices.prefill + (gpus - of_prefill) * prices.decode, dtype=np.float64)
+    cost = np.zeros(len(gpus))
+    for pool, each in of_pool.items():
+        cost += each * prices.of(pool)
+    return cost

@@ -6,17 +6,18 @@ from dataclasses import dataclass
 from functools import partial
 
 from dgdr_api.candidate import EvaluatedCandidate
-from dgdr_api.events import Completed, EventData, RoundCompleted, TupleCoverage
+from dgdr_api.events import Completed, EventData, RoundCompleted, TupleCoverage, branch_name
 from dgdr_api.expressible import pair_problem
 from dgdr_api.run import RunSpec
 from dgdr_api.terms import Backend, Outcome
 from dgdr_api.versions import BackendChains
 
 from dgdr_job.catalog.catalog import Catalog
+from dgdr_job.catalog.errors import Unsupported
 from dgdr_job.matching.arrays import Prices
 from dgdr_job.search import evaluations, static
 from dgdr_job.search.adapters import refused_tables, router_problem
-from dgdr_job.search.branches import Branch
+from dgdr_job.search.branches import Branch, RolePlan, tuples_of
 from dgdr_job.search.candidates import BranchResult, evaluated_candidate
 from dgdr_job.search.config import SmartSearchConfig
 from dgdr_job.search.explicit import check_parallel_configs
@@ -30,6 +31,8 @@ from dgdr_job.search.refused import refused_rows
 from dgdr_job.search.resolved import refused_whole, resolved, rounds_of, version_chains
 from dgdr_job.search.role_rows import RoleInput
 from dgdr_job.search.role_table import RoleTable, role_table
+from dgdr_job.search.visual import images_of, visual_tokens
+from dgdr_job.space.limits import POOL_OF_ROLE
 
 Emit = Callable[[EventData], None]
 
@@ -76,7 +79,14 @@ class Sweep:
         chains = version_chains(self._run)
         if self._refuse_whole(not_built(self._run), chains):
             return
-        config = search_config(self._run, {backend: each.performance_data for backend, each in chains.items()})
+        versions = {backend: each.performance_data for backend, each in chains.items()}
+        try:
+            tokens = visual_tokens(self._catalog, self._run.model_ref.name, images_of(self._run))
+        except Unsupported as error:
+            self._emit(refused_whole(self._run, chains, error.message, error.reason))
+            self._complete("Unsupported", f"{error.reason.value}: {error.message}")
+            return
+        config = search_config(self._run, versions, tokens)
         if self._refuse_whole(parameters_not_built(config), chains):
             return
         check_parallel_configs(self._catalog, config, chains)
@@ -108,12 +118,19 @@ class Sweep:
         self, config: SmartSearchConfig, chains: dict[Backend, BackendChains]
     ) -> tuple[list[Branch], list[TupleCoverage]]:
         found = []
-        for backend in config.search_space.backend:
-            for topology in config.search_space.deployment_mode:
-                self._report(f"preflight {backend}/{topology}")
-                found.append(
-                    preflight(self._catalog, config, backend, topology, chains[backend], model_ref=self._run.model_ref)
+        for backend, topology, encoder in tuples_of(config.search_space):
+            self._report(f"preflight {branch_name(backend, topology, encoder)}")
+            found.append(
+                preflight(
+                    self._catalog,
+                    config,
+                    backend,
+                    topology,
+                    chains[backend],
+                    encoder=encoder,
+                    model_ref=self._run.model_ref,
                 )
+            )
         return [each.branch for each in found if each.branch], [each.coverage for each in found]
 
     def _evaluate(self, config: SmartSearchConfig, branch: Branch) -> None:
@@ -146,10 +163,10 @@ class Sweep:
             kv_load_ratio=ratio,
             pair_problem=partial(pair_problem, branch.backend, branch.roles[-1].chain.engine),
         )
-        if branch.topology == "agg":
+        if len(tables) == 1:
             found = static.evaluate_agg(tables[0], question)
         else:
-            found = static.evaluate_disagg(tables[0], tables[1], question)
+            found = static.evaluate_pools(tables, question)
         result = _result(config, branch, tables, found, ratio)
         self._results.append(result)
         for batch in evaluations.evaluation_batches(result):
@@ -174,7 +191,7 @@ class Sweep:
 
         return role_table(
             self._catalog,
-            RoleInput(role.kind, role.identity, role.gated.kept, role.knobs, branch.max_sequence_tokens),
+            role_input(config, branch, role),
             config.workload,
             config.rate_matching,
             progress=done,
@@ -228,10 +245,26 @@ class Sweep:
         self._tell(Progress(self._done, self._total, stage, feasible, text))
 
 
+def role_input(config: SmartSearchConfig, branch: Branch, role: RolePlan) -> RoleInput:
+    """What the rows of a role are computed from."""
+    return RoleInput(
+        role.kind,
+        role.identity,
+        role.gated.kept,
+        role.knobs,
+        branch.max_sequence_tokens,
+        images=role.images,
+        encode=config.search_space.encode,
+        ttft_factor=config.rate_matching.disagg_ttft if branch.topology == "disagg" else 1.0,
+    )
+
+
 def _prices(config: SmartSearchConfig, branch: Branch) -> Prices:
-    """Price of a GPU of each role; 1 where the request prices none, since nothing then depends on it."""
-    priced = [config.goal.gpu_cost_per_hour.get(role.identity.sku, 1.0) for role in branch.roles]
-    return Prices(prefill=priced[0], decode=priced[-1])
+    """Price of a GPU of each pool; 1 where the request prices none, since nothing then depends on it."""
+    prices = {
+        POOL_OF_ROLE[role.kind]: config.goal.gpu_cost_per_hour.get(role.identity.sku, 1.0) for role in branch.roles
+    }
+    return Prices(prefill=prices.get("prefill", prices["decode"]), decode=prices["decode"], encode=prices.get("encode"))
 
 
 def _result(

@@ -3,6 +3,7 @@
 Source: engine.md section 4. The bound that is checked here is the bound that is rendered (maximum model length).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from dgdr_api.shape import Shape
@@ -10,6 +11,7 @@ from dgdr_api.shape import Shape
 from dgdr_job.catalog.catalog import Catalog
 from dgdr_job.catalog.errors import Unsupported
 from dgdr_job.catalog.identity import PerfIdentity
+from dgdr_job.catalog.kv import KvEstimate
 from dgdr_job.space.knobs import RoleKnobs
 
 
@@ -48,8 +50,18 @@ class Gated:
     unestimated: tuple[Unestimated, ...] = ()
 
 
+Beside = Callable[[Shape, KvEstimate], KvEstimate]
+"""What is left of a shape's KV cache by what else the worker holds."""
+
+
 def kv_gate(
-    catalog: Catalog, identity: PerfIdentity, shapes: tuple[Shape, ...], knobs: RoleKnobs, max_sequence_tokens: int
+    catalog: Catalog,
+    identity: PerfIdentity,
+    shapes: tuple[Shape, ...],
+    knobs: RoleKnobs,
+    max_sequence_tokens: int,
+    *,
+    beside: Beside = lambda _, estimate: estimate,
 ) -> Gated:
     """Keep the shapes whose least demanding knob values leave room for the longest request.
 
@@ -59,6 +71,7 @@ def kv_gate(
         shapes: legal shapes of the role.
         knobs: the role's listed limits; the least token budget and the largest memory fraction demand least.
         max_sequence_tokens: prompt plus output tokens of the longest request.
+        beside: takes from an estimate what the worker holds besides the language model.
 
     Raises:
         Unsupported: the memory of no shape can be estimated; the reason is that of the first.
@@ -69,7 +82,7 @@ def kv_gate(
     for shape in shapes:
         try:
             tokens = max(
-                catalog.kv(identity, shape, knobs.least_token_budget, fraction).tokens_per_rank
+                beside(shape, catalog.kv(identity, shape, knobs.least_token_budget, fraction)).tokens_per_rank
                 for fraction in knobs.memory_fraction
             )
         except Unsupported as error:

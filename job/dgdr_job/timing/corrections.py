@@ -44,8 +44,8 @@ class PrefillRates:
     """Corrected prefill rows; one entry per row, rates of one worker before degradation.
 
     Attributes:
-        latency_ms: L = prefill_latency * raw.
-        ttft_ms: disagg_ttft * L, the time to first token of disaggregated serving without an encoder.
+        latency_ms: L = prefill_latency * raw, and of an encoder in the worker encoder_latency * its raw time.
+        ttft_ms: disagg_ttft * L, the time to first token of disaggregated serving without encode workers.
         requests_per_s: P = 1000 * b * attention_dp * pp / L.
     """
 
@@ -68,7 +68,12 @@ class DecodeRates:
 
 
 def correct_prefill(
-    batch: npt.NDArray[np.int64], latency_ms: FloatArray, *, ranks: int, corrections: Corrections = DEFAULTS
+    batch: npt.NDArray[np.int64],
+    latency_ms: FloatArray,
+    *,
+    ranks: int,
+    encoder_ms: FloatArray | float = 0.0,
+    corrections: Corrections = DEFAULTS,
 ) -> PrefillRates:
     """Corrects prefill rows.
 
@@ -76,9 +81,10 @@ def correct_prefill(
         batch: Prompts of a pass on each rank.
         latency_ms: Raw times, positive.
         ranks: attention_dp * pp.
+        encoder_ms: Raw times of the encoder inside the worker, 0 without one.
         corrections: Constants.
     """
-    latency = corrections.prefill_latency * latency_ms
+    latency = corrections.prefill_latency * latency_ms + corrections.encoder_latency * encoder_ms
     return PrefillRates(
         latency_ms=latency,
         ttft_ms=corrections.disagg_ttft * latency,

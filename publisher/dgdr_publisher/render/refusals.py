@@ -6,7 +6,14 @@ Each check looks at one thing and either returns or raises; nothing is changed t
 from collections.abc import Sequence
 
 from dgdr_api.candidate import EvaluatedCandidate
-from dgdr_api.expressible import knob_problems, pair_problem, topology_problem, unrendered_shape
+from dgdr_api.expressible import (
+    encoder_problems,
+    knob_problems,
+    pair_problem,
+    topology_problem,
+    unrendered_encoder,
+    unrendered_shape,
+)
 from dgdr_api.replay_spec import Role
 
 from dgdr_publisher.errors import NotRenderableError
@@ -25,13 +32,19 @@ def check_renderable(evaluated: EvaluatedCandidate) -> None:
     if problem is not None:
         raise NotRenderableError("candidate.topology", candidate.topology, problem)
     if candidate.encoder != "Inline":
-        raise NotRenderableError("candidate.encoder", candidate.encoder, "encode workers are not rendered yet: Inline")
+        problems = [unrendered_encoder(candidate.encoder, images=True) or "", *_encode_problems(candidate.roles)]
+        raise NotRenderableError("candidate.encoder", candidate.encoder, "; ".join(problems))
     if candidate.planner is not None:
         raise NotRenderableError("candidate.planner", candidate.planner.mode, "planners are not rendered yet")
     if candidate.router.mode != "roundRobin":
         raise NotRenderableError("candidate.router.mode", candidate.router.mode, "only roundRobin is rendered yet")
     if spec.workload.trace is not None:
         raise NotRenderableError("replaySpec.workload.trace", spec.workload.trace.path, "traces are not supported yet")
+    images = None if spec.workload.static is None else spec.workload.static.images
+    problem = unrendered_encoder(candidate.encoder, images=images is not None)
+    if images is not None and problem is not None:
+        shown = f"{images.count} of {images.height} x {images.width}"
+        raise NotRenderableError("replaySpec.workload.static.images", shown, problem)
     if spec.host_overhead_ms:
         raise NotRenderableError(
             "replaySpec.hostOverheadMs", spec.host_overhead_ms, "an overhead that no deployment setting causes: 0"
@@ -49,6 +62,16 @@ def _check_pair(roles: Sequence[Role]) -> None:
     problem = pair_problem(last.backend, last.engine_version, shapes["prefill"], shapes["decode"])
     if problem is not None:
         raise NotRenderableError("candidate.roles.decode.shape.tp", shapes["decode"].tp, problem)
+
+
+def _encode_problems(roles: Sequence[Role]) -> list[str]:
+    """Why the encode workers could not be started as they were evaluated, templates apart."""
+    return [
+        problem
+        for role in roles
+        if role.kind == "encode"
+        for problem in encoder_problems(role.backend, tp=role.shape.tp, batch_size=role.engine.max_num_seqs)
+    ]
 
 
 def _check_role(role: Role) -> None:

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from dgdr_job.matching import fixed_decode, reference
 from dgdr_job.matching.arrays import ONE_PRICE, Goal, Prices
-from dgdr_job.matching.fixed_decode import FixedDecode, all_prefill, best_prefill
+from dgdr_job.matching.fixed_decode import FixedDecode, all_others, best_others
 from dgdr_job.matching.matched import concatenate
+from dgdr_job.matching.tuples import Pool
 from dgdr_job.space.limits import Limits
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -31,8 +32,7 @@ def entries_of(rows: list[Row], limits: Limits) -> FixedDecode:
     return FixedDecode(
         pair=np.array(index, dtype=np.int64),
         decode_workers=np.array(d, dtype=np.int64),
-        prefill_rate=np.array(rate_p, dtype=np.float64),
-        prefill_gpus=np.array(g_p, dtype=np.int64),
+        others=(Pool("prefill", np.array(rate_p, dtype=np.float64), np.array(g_p, dtype=np.int64)),),
         decode_rate=np.array(rate_d, dtype=np.float64) * np.array(d, dtype=np.int64),
         decode_gpus=np.array(g_d, dtype=np.int64) * np.array(d, dtype=np.int64),
         offered_rate=np.array(offered, dtype=np.float64),
@@ -43,16 +43,15 @@ def entries_of(rows: list[Row], limits: Limits) -> FixedDecode:
 @settings(max_examples=800, deadline=None)
 @given(rows=st.lists(row, min_size=1, max_size=6), limits=limits(), goal=st.sampled_from(GOALS), prices=prices)
 def test_best_counts_equal_trying_all(rows: list[Row], limits: Limits, goal: Goal, prices: Prices) -> None:
-    found = best_prefill(entries_of(rows, limits), limits, goal, prices)
+    found = best_others(entries_of(rows, limits), limits, goal, prices)
     mine = {
-        int(k): (int(p), int(d))
+        int(k): {"prefill": int(p), "decode": int(d)}
         for k, p, d in zip(found.pair, found.prefill_workers, found.decode_workers, strict=True)
     }
     for index, (rate_p, g_p, rate_d, g_d, d, offered, needed) in enumerate(rows):
         exactly = replace(limits, max_decode_workers=min(d, limits.max_decode_workers or d))
         expected = reference.best_counts(
-            (rate_p, g_p),
-            (rate_d, g_d),
+            {"prefill": (rate_p, g_p), "decode": (rate_d, g_d)},
             exactly,
             goal,
             least_decode_workers=d,
@@ -67,7 +66,7 @@ def test_best_counts_equal_trying_all(rows: list[Row], limits: Limits, goal: Goa
 @given(rows=st.lists(row, min_size=1, max_size=4), limits=limits())
 def test_all_counts_are_the_frontier_of_rate_and_gpus(rows: list[Row], limits: Limits) -> None:
     entries = entries_of(rows, limits)
-    found = concatenate(list(all_prefill(entries, limits)))
+    found = concatenate(list(all_others(entries, limits, ONE_PRICE)))
     for at, index in enumerate(entries.pair.tolist()):
         g_p, decode_gpus = rows[index][1], int(entries.decode_gpus[at])
         served = {
@@ -87,9 +86,9 @@ def test_all_counts_are_the_frontier_of_rate_and_gpus(rows: list[Row], limits: L
 def test_chunks_hold_the_same_as_one_piece(monkeypatch: pytest.MonkeyPatch) -> None:
     rows: list[Row] = [(1.0 + k / 7, 1, 5.0, 2, 1 + k % 4, float("inf"), 0.0) for k in range(12)]
     limits = Limits(gpu_budget=24)
-    whole = concatenate(list(all_prefill(entries_of(rows, limits), limits)))
+    whole = concatenate(list(all_others(entries_of(rows, limits), limits, ONE_PRICE)))
     monkeypatch.setattr(fixed_decode, "CHUNK_POINTS", 10)
-    parts = list(all_prefill(entries_of(rows, limits), limits))
+    parts = list(all_others(entries_of(rows, limits), limits, ONE_PRICE))
     assert len(parts) > 1
     assert concatenate(parts).prefill_workers.tolist() == whole.prefill_workers.tolist()
     assert concatenate(parts).pair.tolist() == whole.pair.tolist()
@@ -97,5 +96,5 @@ def test_chunks_hold_the_same_as_one_piece(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_no_entries_make_no_deployments() -> None:
     limits = Limits(gpu_budget=8)
-    assert len(best_prefill(entries_of([], limits), limits, "rate", ONE_PRICE)) == 0
-    assert list(all_prefill(entries_of([], limits), limits)) == []
+    assert len(best_others(entries_of([], limits), limits, "rate", ONE_PRICE)) == 0
+    assert list(all_others(entries_of([], limits), limits, ONE_PRICE)) == []

@@ -10,6 +10,7 @@ import pytest
 from dgdr_job.matching import match, reference
 from dgdr_job.matching.arrays import ONE_PRICE, Goal, Prices
 from dgdr_job.matching.matched import concatenate
+from dgdr_job.matching.tuples import Pool, Tuples
 from dgdr_job.search.branches import limits_of
 from dgdr_job.search.config import SearchSpace
 from dgdr_job.space.limits import Limits
@@ -44,21 +45,25 @@ Row = tuple[float, int, float, int, int, float, float]
 row = st.tuples(rates, gpus, rates, gpus, st.integers(1, 6), offered, st.one_of(st.just(0.0), st.floats(0.1, 20.0)))
 
 
-def pairs_of(rows: list[Row]) -> match.Pairs:
+def pairs_of(rows: list[Row]) -> Tuples:
     columns = list(zip(*rows, strict=True))
-    return match.Pairs(
-        prefill_rate=np.array(columns[0]),
-        prefill_gpus=np.array(columns[1], dtype=np.int64),
-        decode_rate=np.array(columns[2]),
-        decode_gpus=np.array(columns[3], dtype=np.int64),
-        least_decode_workers=np.array(columns[4], dtype=np.int64),
+    return Tuples(
+        (
+            Pool("prefill", np.array(columns[0]), np.array(columns[1], dtype=np.int64)),
+            Pool(
+                "decode",
+                np.array(columns[2]),
+                np.array(columns[3], dtype=np.int64),
+                np.array(columns[4], dtype=np.int64),
+            ),
+        ),
         offered_rate=np.array(columns[5]),
         needed_rate=np.minimum(np.array(columns[6]), np.array(columns[5])),
     )
 
 
 prices = st.one_of(
-    st.just(ONE_PRICE),
+    st.sampled_from([ONE_PRICE, Prices(5.0, 5.0), Prices(0.2, 0.2)]),
     st.builds(Prices, st.integers(1, 6).map(float), st.integers(1, 6).map(float)),  # ties of cost
     st.builds(Prices, st.floats(0.25, 8.0), st.floats(0.25, 8.0)),
 )
@@ -69,13 +74,12 @@ prices = st.one_of(
 def test_best_counts_equal_trying_all(rows: list[Row], limits: Limits, goal: Goal, prices: Prices) -> None:
     found = match.best_deployments(pairs_of(rows), limits, goal, prices)
     by_pair = {
-        int(k): (int(p), int(d))
+        int(k): {"prefill": int(p), "decode": int(d)}
         for k, p, d in zip(found.pair, found.prefill_workers, found.decode_workers, strict=True)
     }
     for index, (prefill_rate, g_p, decode_rate, g_d, least_d, offer, need) in enumerate(rows):
         expected = reference.best_counts(
-            (prefill_rate, g_p),
-            (decode_rate, g_d),
+            {"prefill": (prefill_rate, g_p), "decode": (decode_rate, g_d)},
             limits,
             goal,
             least_decode_workers=least_d,
@@ -99,7 +103,8 @@ def test_all_deployments_hold_the_whole_frontier_and_stay_within_the_limits(
         mine = found.pair == index
         of_prefill = found.prefill_workers[mine] * g_p
         cost = of_prefill * prices.prefill + (found.gpus[mine] - of_prefill) * prices.decode
-        for p, d, total in reference.deployments(g_p, g_d, limits):
+        for counts, total in reference.deployments({"prefill": g_p, "decode": g_d}, limits):
+            p, d = counts["prefill"], counts["decode"]
             capacity = min(prefill_rate * p, decode_rate * d)
             if d < least_d or capacity < min(need, offer) * (1 - 1e-12):
                 continue

@@ -1,5 +1,6 @@
 """Role tables made of a few numbers, and the slow, obvious evaluation of them: every row pair, every count."""
 
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -11,12 +12,13 @@ from dgdr_api.shape import Shape
 from dgdr_api.terms import Metric, RoleKind
 from dgdr_job.catalog.kv import KvEstimate
 from dgdr_job.catalog.provenance import SourceShares
+from dgdr_job.matching import reference
 from dgdr_job.matching.arrays import ONE_PRICE, Prices
 from dgdr_job.search.config import Sla, Workload
 from dgdr_job.search.question import Question
 from dgdr_job.search.role_rows import Rows, ShapeData
 from dgdr_job.search.role_table import RoleTable, table_of
-from dgdr_job.space.limits import Limits
+from dgdr_job.space.limits import POOL_OF_ROLE, Limits, PoolName, SharedCap
 from dgdr_job.timing.plausibility import Plausibility
 from hypothesis import strategies as st
 
@@ -62,9 +64,16 @@ class Deployment:
     ttft: float
     tpot: float
     concurrency: int
+    aggregated: bool = False
 
     def e2e(self, osl: int) -> float:
         return self.ttft + self.tpot * (osl - 1)
+
+    @property
+    def fewest(self) -> tuple[int, ...]:
+        """Workers in the order in which fewer of them decide a tie: decode (or aggregated), prefill, encode."""
+        swapped = self.workers[1::-1] if len(self.workers) == 3 or not self.aggregated else self.workers[:1]
+        return (*swapped, *self.workers[len(swapped) :])
 
     def value(self, metric: Metric, osl: int) -> float:
         """Higher is better."""
@@ -80,47 +89,57 @@ class Deployment:
 
 
 def everything(tables: tuple[RoleTable, ...], question: Question) -> Iterator[Deployment]:
-    """Every feasible deployment, by plain loops."""
-    limits, workload, sla = question.limits, question.workload, question.sla
-    first, last = tables[0], tables[-1]
-    for i in range(len(first)):
-        for j in range(len(last)):
-            if len(tables) == 1 and i != j:
-                continue
-            ttft, tpot = float(first.ttft_ms[i]), float(last.tpot_ms[j])
-            e2e = ttft + tpot * max(workload.osl - 1, 0)
-            if sla.strict and (
-                (sla.ttft_ms is not None and ttft > sla.ttft_ms)
-                or (sla.itl_ms is not None and tpot > sla.itl_ms)
-                or (sla.e2e_ms is not None and e2e > sla.e2e_ms)
-            ):
-                continue
-            for workers, gpus, capacity, slots in _counts(tables, i, j, limits):
-                concurrency = workload.concurrency
-                if question.kv_load_ratio is not None:
-                    at_once = int(last.held[j]) * workers[-1] // (workload.isl + workload.osl // 2)
-                    if at_once < 1:
-                        continue
-                    concurrency = max(1, math.floor(Fraction(str(question.kv_load_ratio)) * at_once))
-                served = _served(question, concurrency, (capacity, slots), ttft, e2e)
-                if served is not None:
-                    rate, wait = served
-                    yield Deployment(
-                        shapes=tuple(int(t.gpus[row]) for t, row in zip(tables, (i, j), strict=False)),
-                        rows=(i, j)[: len(tables)],
-                        workers=workers,
-                        gpus=gpus,
-                        cost=_cost(tables, (i, j), workers, question.prices),
-                        rate=rate,
-                        ttft=ttft + wait,
-                        tpot=tpot,
-                        concurrency=concurrency or 0,
-                    )
+    """Every feasible deployment, by plain loops: every row of each role, every number of workers."""
+    workload, sla = question.workload, question.sla
+    serving = next(at for at, each in enumerate(tables) if each.kind in ("decode", "agg"))
+    for rows in itertools.product(*(range(len(each)) for each in tables)):
+        ttft = sum(float(t.ttft_ms[row]) for t, row in zip(tables, rows, strict=True))
+        tpot = sum(float(t.tpot_ms[row]) for t, row in zip(tables, rows, strict=True))
+        e2e = ttft + tpot * max(workload.osl - 1, 0)
+        if sla.strict and (
+            (sla.ttft_ms is not None and ttft > sla.ttft_ms)
+            or (sla.itl_ms is not None and tpot > sla.itl_ms)
+            or (sla.e2e_ms is not None and e2e > sla.e2e_ms)
+        ):
+            continue
+        for workers, gpus in _counts(tables, rows, question.limits):
+            capacity = min(n * float(t.rate[row]) for t, row, n in zip(tables, rows, workers, strict=True))
+            slots = workers[serving] * int(tables[serving].slots[rows[serving]])
+            concurrency = workload.concurrency
+            if question.kv_load_ratio is not None:
+                held = int(tables[serving].held[rows[serving]]) * workers[serving]
+                at_once = held // (workload.isl + workload.osl // 2)
+                if at_once < 1:
+                    continue
+                concurrency = max(1, math.floor(Fraction(str(question.kv_load_ratio)) * at_once))
+            served = _served(question, concurrency, (capacity, slots), ttft, e2e)
+            if served is not None:
+                rate, wait = served
+                yield Deployment(
+                    shapes=tuple(int(t.gpus[row]) for t, row in zip(tables, rows, strict=True)),
+                    rows=rows,
+                    workers=workers,
+                    gpus=gpus,
+                    cost=sum(
+                        n * int(t.gpus[row]) * question.prices.of(POOL_OF_ROLE[t.kind])
+                        for t, row, n in zip(tables, rows, workers, strict=True)
+                    ),
+                    rate=rate,
+                    ttft=ttft + wait,
+                    tpot=tpot,
+                    concurrency=concurrency or 0,
+                    aggregated=tables[0].kind == "agg",
+                )
 
 
-def _cost(tables: tuple[RoleTable, ...], rows: tuple[int, int], workers: tuple[int, ...], prices: Prices) -> float:
-    each = (prices.prefill, prices.decode)[2 - len(tables) :]
-    return sum(n * int(t.gpus[row]) * price for t, row, n, price in zip(tables, rows, workers, each, strict=False))
+def _counts(
+    tables: tuple[RoleTable, ...], rows: tuple[int, ...], limits: Limits
+) -> Iterator[tuple[tuple[int, ...], int]]:
+    """Workers of each role, and all GPUs; caps of a role bind only where there are several."""
+    gpus = {POOL_OF_ROLE[t.kind]: int(t.gpus[row]) for t, row in zip(tables, rows, strict=True)}
+    bounds = limits if len(tables) > 1 else Limits(limits.gpu_budget, limits.min_gpu_budget)
+    for counts, total in reference.deployments(gpus, bounds):
+        yield tuple(counts[pool] for pool in gpus), total
 
 
 def _served(
@@ -144,30 +163,6 @@ def _served(
     return None if sla.strict and late else (rate, wait)
 
 
-def _counts(
-    tables: tuple[RoleTable, ...], i: int, j: int, limits: Limits
-) -> Iterator[tuple[tuple[int, ...], int, float, int]]:
-    if len(tables) == 1:
-        agg = tables[0]
-        for n in range(1, limits.gpu_budget + 1):
-            gpus = n * int(agg.gpus[i])
-            if limits.min_gpu_budget <= gpus <= limits.gpu_budget:
-                yield (n,), gpus, n * float(agg.rate[i]), n * int(agg.slots[i])
-        return
-    prefill, decode = tables
-    for p in range(1, limits.gpu_budget + 1):
-        for d in range(1, limits.gpu_budget + 1):
-            gpus_p, gpus_d = p * int(prefill.gpus[i]), d * int(decode.gpus[j])
-            if not limits.min_gpu_budget <= gpus_p + gpus_d <= limits.gpu_budget:
-                continue
-            if gpus_p > (limits.max_prefill_gpus or gpus_p) or gpus_d > (limits.max_decode_gpus or gpus_d):
-                continue
-            if p > (limits.max_prefill_workers or p) or d > (limits.max_decode_workers or d):
-                continue
-            capacity = min(p * float(prefill.rate[i]), d * float(decode.rate[j]))
-            yield (p, d), gpus_p + gpus_d, capacity, d * int(decode.slots[j])
-
-
 # Few distinct values: ties between rows, bounds that are met exactly, and equal rates all occur.
 rates = st.one_of(st.integers(1, 6).map(float), st.integers(1, 20).map(lambda n: n / 7))
 latencies = st.sampled_from([10.0, 20.0, 25.0, 40.0])
@@ -175,7 +170,7 @@ widths = st.lists(st.sampled_from([1, 2, 3, 4]), min_size=1, max_size=2, unique=
 
 
 @st.composite
-def tables(draw: st.DrawFn, kind: RoleKind) -> RoleTable:
+def tables(draw: st.DrawFn, kind: RoleKind, most_rows: int = 3) -> RoleTable:
     """A small table: one or two shapes of one to three rows."""
     rows: dict[int, list[Row]] = {}
     for width in draw(widths):
@@ -184,18 +179,37 @@ def tables(draw: st.DrawFn, kind: RoleKind) -> RoleTable:
                 draw(st.integers(1, 4)),
                 draw(rates),
                 0.0 if kind == "decode" else 10 * draw(latencies),
-                0.0 if kind == "prefill" else draw(latencies),
+                0.0 if kind in ("prefill", "encode") else draw(latencies),
             )
-            for _ in range(draw(st.integers(1, 3)))
+            for _ in range(draw(st.integers(1, most_rows)))
         ]
     return table(kind, rows, draw(st.sampled_from([90, 300, 700, 2000])))
+
+
+SHARING: list[frozenset[PoolName]] = [
+    frozenset(),
+    frozenset(),
+    frozenset({"prefill", "encode"}),
+    frozenset({"decode", "encode"}),
+]
 
 
 @st.composite
 def limits(draw: st.DrawFn) -> Limits:
     budget = draw(st.integers(1, 12))
     caps = st.none() | st.integers(1, 8)
-    return Limits(budget, draw(st.integers(1, budget)), draw(caps), draw(caps), draw(caps), draw(caps))
+    shared = draw(st.sampled_from(SHARING))
+    return Limits(
+        budget,
+        draw(st.integers(1, budget)),
+        draw(caps),
+        draw(caps),
+        draw(caps),
+        draw(caps),
+        max_encode_gpus=draw(caps),
+        max_encode_workers=draw(caps),
+        shared=(SharedCap(shared, draw(st.integers(1, 8))),) if shared else (),
+    )
 
 
 @st.composite
@@ -224,7 +238,17 @@ def questions(draw: st.DrawFn, metrics: tuple[Metric, ...], *, pareto: bool = Fa
         metrics=metrics,
         pareto=pareto,
         prices=draw(
-            st.sampled_from([ONE_PRICE, Prices(2.5, 2.5), Prices(1.0, 3.0), Prices(2.5, 0.5), Prices(1.0, 1.25)])
+            st.sampled_from(
+                [
+                    ONE_PRICE,
+                    Prices(2.5, 2.5),
+                    Prices(1.0, 3.0),
+                    Prices(2.5, 0.5),
+                    Prices(1.0, 1.25),
+                    Prices(1.0, 1.0, 0.5),
+                    Prices(2.5, 0.5, 1.0),
+                ]
+            )
         ),
         kv_load_ratio=ratio,
     )

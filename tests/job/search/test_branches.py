@@ -3,11 +3,12 @@
 from typing import Any
 
 import pytest
+from dgdr_api.events import branch_name
 from dgdr_api.terms import Topology
 from dgdr_job.catalog.catalog import Catalog
 from dgdr_job.catalog.errors import Reason, Unsupported
 from dgdr_job.catalog.model import ModelFacts
-from dgdr_job.search.branches import Branch, branch_name, knobs_of, max_sequence_tokens, plan_branch
+from dgdr_job.search.branches import Branch, knobs_of, max_sequence_tokens, plan_branch
 from dgdr_job.search.mapper import search_config
 from dgdr_job.search.resolved import version_chains
 

@@ -43,6 +43,13 @@ KEYS: dict[str, Any] = {
     "search_space.agg_enable_prefix_caching": (True,),
     "search_space.kv_transfer_bandwidth": None,
     "search_space.nextn": None,
+    "search_space.encoder": "inline",
+    "search_space.encode.hardware_sku": None,
+    "search_space.encode.tp": (1, 2, 4, 8),
+    "search_space.encode.batch_size": (1, 2, 4, 8),
+    "search_space.encode.max_workers": None,
+    "search_space.encode.latency_correction": 1.0,
+    "search_space.encode.rate_degradation": 0.9,
     "workload.isl": ...,
     "workload.osl": ...,
     "sweep.fidelity": "replay",
@@ -77,6 +84,10 @@ BY_PARAMETERS = {
     ),
     "search_space.kv_transfer_bandwidth",
     "search_space.nextn",
+    *(
+        f"search_space.encode.{name}"
+        for name in ("tp", "batch_size", "free_batch", "max_workers", "latency_correction", "rate_degradation")
+    ),
     "sweep.max_trials",
     "sweep.seed",
     "sweep.strategy",
@@ -122,7 +133,7 @@ def test_every_key_is_described() -> None:
     parts = SmartSearchConfig.model_json_schema()["$defs"]
     missing = [
         f"{part}.{name}"
-        for part in ("SearchSpace", "Workload", "Goal", "Sla", "Sweep", "Adapters", "Runtime")
+        for part in ("SearchSpace", "Encode", "ImageInput", "Workload", "Goal", "Sla", "Sweep", "Adapters", "Runtime")
         for name, field in parts[part]["properties"].items()
         if not field.get("description")
     ]

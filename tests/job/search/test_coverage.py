@@ -11,7 +11,7 @@ from dgdr_api.errors import UnknownSku
 from dgdr_api.model_ref import ModelRef
 from dgdr_job.catalog.catalog import Catalog
 from dgdr_job.catalog.errors import Reason, Unsupported
-from dgdr_job.search import preflight
+from dgdr_job.search import branches, preflight
 from dgdr_job.search.coverage import Tuple, tuple_coverage
 from dgdr_job.search.mapper import search_config
 from dgdr_job.search.resolved import version_chains
@@ -89,7 +89,7 @@ def test_a_topology_without_a_form_is_refused(catalog: Catalog, monkeypatch: pyt
     """What the rule says of an encoder beside aggregated workers, where a branch has one."""
     with_encoder = expressible.topology_problem("trtllm", frozenset({"agg", "encode"}))
     assert with_encoder is not None
-    monkeypatch.setattr(preflight, "topology_problem", lambda _, kinds: with_encoder if "agg" in kinds else None)
+    monkeypatch.setattr(branches, "topology_problem", lambda _, kinds: with_encoder if "agg" in kinds else None)
     assert told(catalog) == [("UnsupportedTopology", with_encoder), ("Supported", "")]
 
 

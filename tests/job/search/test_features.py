@@ -15,7 +15,6 @@ REPLAY: dict[str, Any] = {
     "workload": {"static": {"saturated": None, "concurrency": 8}},
 }
 PVC = {"pvc": {"claimName": "traces", "path": "mooncake.jsonl"}}
-IMAGES = {"height": 448, "width": 448}
 
 REFUSED: list[tuple[dict[str, Any], str, str]] = [
     (REPLAY, "search.fidelity", "replay"),
@@ -23,12 +22,6 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
         {"search": {"fidelity": "replay"}, "workload": {"static": None, "trace": {"source": PVC}}},
         "workload.trace",
         "mooncake",
-    ),
-    ({"workload": {"static": {"images": IMAGES}}}, "workload.static.images", "set"),
-    (
-        {"workload": {"static": {"images": IMAGES}}, "search": {"encoder": "Disaggregated"}},
-        "search.encoder",
-        "Disaggregated",
     ),
     ({"search": {"planner": {"mode": "load"}}}, "search.planner", "load"),
     ({"search": {"router": [{"mode": "roundRobin"}, {"mode": "kv"}]}}, "search.router[1].mode", "kv"),

@@ -105,7 +105,7 @@ def test_finding_8583_no_deployment_is_ever_above_the_budget(
     prefill: RoleTable, decode: RoleTable, data: st.DataObject
 ) -> None:
     question = data.draw(questions(("throughput", "minGpus"), pareto=data.draw(st.booleans())))
-    points = static.evaluate_disagg(prefill, decode, question).points
+    points = static.evaluate_pools((prefill, decode), question).points
     for p, d, pw, dw, gpus in zip(
         points.prefill_row.tolist(),
         points.decode_row.tolist(),

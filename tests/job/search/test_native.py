@@ -57,6 +57,13 @@ RUNS: dict[str, RunSpec] = {
         objective={"mode": "pareto"},
         workload={"static": {"saturated": None, "kvLoadRatioRange": {"min": 0.25, "max": 0.9}}},
     ),
+    "images and encode workers": run(
+        "sglang",
+        modelRef={"name": "Qwen/Qwen3-VL-32B-Instruct"},
+        hardware={"gpu": {"encoderSku": "b200_sxm"}},
+        workload={"static": {"images": {"height": 448, "width": 500, "count": 2}}},
+        search={"encoder": "Both", "parameters": {"search_space": {"encode": {"tp": [1, 2], "max_workers": 3}}}},
+    ),
     "one KV load": unbound(workload={"static": {"saturated": None, "kvLoadRatio": 0.5}}),
     "concurrency": run(workload={"maxSequenceLength": 8192, "static": {"saturated": None, "concurrency": 64}}),
     "a rate, by the fewest GPUs": run(
@@ -230,3 +237,52 @@ def test_numbers_of_yaml_that_are_none_are_refused() -> None:
         "workload.request_rate: must be a finite number, found Infinity",
         "goal.sla.e2e_ms: must be a finite number, found NaN",
     ]
+
+
+VL = {"model_name": "Qwen/Qwen3-VL-32B-Instruct"}
+IMAGES = {"height": 448, "width": 448}
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        (
+            {"search_space": {"encode": {"tp": [1]}}},
+            "search_space: encode.tp needs encoder disaggregated or both",
+        ),
+        (
+            {"search_space": {"encode": {"hardware_sku": "l40s"}}},
+            "search_space: encode.hardware_sku needs encoder disaggregated or both",
+        ),
+        (
+            {"search_space": {"encoder": "both"}},
+            "search_space.encoder both needs workload.images",
+        ),
+        (
+            {"search_space": {"encoder": "both", "encode": {"batch_size": [16]}}, "workload": {"images": IMAGES}},
+            "search_space.encode.batch_size.0: must be at most 8, found 16",
+        ),
+        (
+            {"workload": {"images": {"height": 0, "width": 448}}},
+            "workload.images.height: must be at least 1, found 0",
+        ),
+        (
+            {"workload": {"images": {"height": 448, "width": 65_537}}},
+            "workload.images.width: must be at most 65536, found 65537",
+        ),
+        (
+            {"workload": {"images": IMAGES, "visual_tokens": 196}},
+            "workload.visual_tokens: follows from workload.images and the model; leave it out",
+        ),
+        (
+            {
+                "search_space": {"encoder": "disaggregated", "encode": {"tp": [8]}, "gpu_budget_by_sku": {"H200": 8}},
+                "workload": {"images": IMAGES},
+            },
+            "search_space.gpu_budget_by_sku: allows 8 GPUs of h200_sxm, but a agg deployment takes 9 at least",
+        ),
+    ],
+)
+def test_encode_workers_and_images_that_cannot_be(changes: dict[str, Any], text: str) -> None:
+    space = merged({"search_space": VL}, changes)
+    assert any(text in found for found in refusal(**space)), refusal(**space)

@@ -69,7 +69,7 @@ def test_a_ratio_is_rounded_down_as_it_is_written() -> None:
 def test_a_cache_that_holds_no_request_is_kv_capacity() -> None:
     prefill = synthetic.table("prefill", {1: [(1, 10.0, 100.0, 0.0)]})
     decode = synthetic.table("decode", {4: [(4, 10.0, 0.0, 20.0)]}, kv_tokens=149)
-    (refused,) = static.evaluate_disagg(prefill, decode, question(0.5)).refusals
+    (refused,) = static.evaluate_pools((prefill, decode), question(0.5)).refusals
     assert (refused.status, refused.reason) == ("infeasible", "kv_capacity")
     assert refused.detail == (
         "the KV cache of 1 worker holds 128 tokens in whole blocks, a request takes 150 half way through its output"

@@ -15,6 +15,8 @@ def points(rate: float, gpus: int, ttft: float, tpot: float) -> Points:
         decode_row=np.array([0]),
         prefill_workers=np.array([4]),
         decode_workers=np.array([3]),
+        encode_row=np.array([-1]),
+        encode_workers=np.array([0]),
         gpus=np.array([gpus]),
         cost=np.array([gpus * 2.5]),
         rate=np.array([rate]),

@@ -31,6 +31,8 @@ def result(deployments: list[Deployment], names: tuple[Metric, ...], backend: Ba
         decode_row=np.arange(count),
         prefill_workers=np.zeros(count, dtype=np.int64),
         decode_workers=np.ones(count, dtype=np.int64),
+        encode_row=np.full(count, -1),
+        encode_workers=np.zeros(count, dtype=np.int64),
         gpus=np.array(columns[0], dtype=np.int64),
         cost=np.array(columns[0]) * 2.0,
         rate=np.array(columns[1]),
@@ -40,7 +42,9 @@ def result(deployments: list[Deployment], names: tuple[Metric, ...], backend: Ba
     )
     found = metrics(points, OSL)
     objectives = {name: objective(points, found, name) for name in names}
-    return BranchResult(cast("Branch", SimpleNamespace(backend=backend, roles=())), (), points, found, objectives)
+    return BranchResult(
+        cast("Branch", SimpleNamespace(encoder="Inline", backend=backend, roles=())), (), points, found, objectives
+    )
 
 
 class Named:

@@ -10,8 +10,8 @@ from dgdr_api.terms import Backend, RoleKind
 from dgdr_job.catalog.catalog import Catalog
 from dgdr_job.catalog.identity import PerfIdentity
 from dgdr_job.search.config import RateMatching, Workload
-from dgdr_job.search.role_rows import ROWS_OF, NoRow, RoleInput, Rows, within_slots
-from dgdr_job.search.role_table import role_table
+from dgdr_job.search.role_rows import NoRow, RoleInput, Rows, within_slots
+from dgdr_job.search.role_table import ROWS_OF, role_table
 from dgdr_job.space.knobs import RoleKnobs
 from dgdr_job.timing.batches import BATCH_GRID
 from dgdr_job.timing.rows import agg_rows

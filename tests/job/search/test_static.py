@@ -1,5 +1,6 @@
 """The static estimate equals trying every row and every worker count, for every metric, load and bound."""
 
+import itertools
 from collections import defaultdict
 
 import numpy as np
@@ -33,27 +34,26 @@ SATURATED = Workload(isl=100, osl=OSL, saturated=True)
 def evaluate(given_tables: tuple[RoleTable, ...], question: Question) -> static.Evaluated:
     if len(given_tables) == 1:
         return static.evaluate_agg(given_tables[0], question)
-    return static.evaluate_disagg(given_tables[0], given_tables[1], question)
+    return static.evaluate_pools(given_tables, question)
 
 
 def deployments(given_tables: tuple[RoleTable, ...], found: static.Evaluated) -> list[Deployment]:
     points = found.points
-    disagg = len(given_tables) == 2
     result = []
     for k in range(len(points)):
-        rows = (int(points.prefill_row[k]), int(points.decode_row[k]))[0 if disagg else 1 :]
-        workers = (int(points.prefill_workers[k]), int(points.decode_workers[k]))[0 if disagg else 1 :]
+        rows = tuple(int(points.row_of(t.kind)[k]) for t in given_tables)
         result.append(
             Deployment(
                 shapes=tuple(int(t.gpus[row]) for t, row in zip(given_tables, rows, strict=True)),
                 rows=rows,
-                workers=workers,
+                workers=tuple(int(points.workers_of(t.kind)[k]) for t in given_tables),
                 gpus=int(points.gpus[k]),
                 cost=float(points.cost[k]),
                 rate=float(points.rate[k]),
                 ttft=float(points.ttft_ms[k]),
                 tpot=float(points.tpot_ms[k]),
                 concurrency=int(points.concurrency[k]),
+                aggregated=given_tables[0].kind == "agg",
             )
         )
     return result
@@ -71,7 +71,12 @@ def key(deployment: Deployment, metric: Metric, sla: Sla) -> tuple[float, ...]:
     return tuple(float(f"{value:.9g}") for value in values)
 
 
-both = st.one_of(tables("agg").map(lambda agg: (agg,)), st.tuples(tables("prefill"), tables("decode")))
+both = st.one_of(
+    tables("agg").map(lambda agg: (agg,)),
+    st.tuples(tables("prefill"), tables("decode")),
+    st.tuples(tables("agg"), tables("encode", most_rows=2)),
+    st.tuples(*(tables(kind, most_rows=2) for kind in ("prefill", "decode", "encode"))),
+)
 
 
 @settings(max_examples=500, deadline=None)
@@ -84,7 +89,7 @@ def test_what_is_found_is_worth_its_gpus_and_has_the_best_limits(
     best: dict[tuple[tuple[int, ...], int], tuple[float, ...]] = {}
     for each in everything(given_tables, question):
         name = (each.shapes, each.gpus)
-        mine = (*key(each, metric, question.sla), *map(float, each.workers[::-1]))
+        mine = (*key(each, metric, question.sla), *map(float, each.fewest))
         best[name] = min(best.get(name, (float("inf"),)), mine)
     worth = {
         (shapes, gpus): mine
@@ -94,7 +99,7 @@ def test_what_is_found_is_worth_its_gpus_and_has_the_best_limits(
     found = deployments(given_tables, evaluate(given_tables, question))
     assert len({(each.shapes, each.gpus) for each in found}) == len(found)
     assert {
-        (each.shapes, each.gpus): (*key(each, metric, question.sla), *map(float, each.workers[::-1])) for each in found
+        (each.shapes, each.gpus): (*key(each, metric, question.sla), *map(float, each.fewest)) for each in found
     } == worth
     loads = {(each.rows, each.workers): each.concurrency for each in everything(given_tables, question)}
     assert all(each.concurrency == loads[each.rows, each.workers] for each in found)
@@ -111,22 +116,19 @@ def test_each_shape_is_served_or_refused_with_a_true_reason(
     refused = {tuple(shape.gpus for shape in refusal.shapes): refusal for refusal in found.refusals}
     assert len(refused) == len(found.refusals)
     served = {each.shapes for each in deployments(given_tables, found)}
-    every = {
-        (a.shape.gpus, *(b.shape.gpus for b in rest))
-        for a in given_tables[0].shapes
-        for rest in ([(b,) for b in given_tables[1].shapes] if len(given_tables) == 2 else [()])
-    }
+    every = set(itertools.product(*([known.shape.gpus for known in each.shapes] for each in given_tables)))
     assert served == feasible
     assert refused.keys() == every - feasible
 
     no_load = Question(SATURATED, question.sla, question.limits, question.metrics, pareto=False)
-    no_limit = Question(SATURATED, question.sla, Limits(gpu_budget=8), question.metrics, pareto=False)
+    no_limit = Question(SATURATED, question.sla, Limits(gpu_budget=12), question.metrics, pareto=False)
     with_counts = {each.shapes for each in everything(given_tables, no_load)}
     with_rows = {each.shapes for each in everything(given_tables, no_limit)}
+    at, serving = next((at, each) for at, each in enumerate(given_tables) if each.kind in ("agg", "decode"))
     with_one_request = {
         each.shapes
         for each in everything(given_tables, no_load)
-        if int(given_tables[-1].held[each.rows[-1]]) * each.workers[-1] >= 105  # isl 100, half of osl 10
+        if int(serving.held[each.rows[at]]) * each.workers[at] >= 105  # isl 100, half of osl 10
     }
     counts: dict[tuple[int, ...], set[tuple[int, ...]]] = defaultdict(set)
     anything = Question(SATURATED, Sla(), question.limits, question.metrics, pareto=False)
@@ -207,8 +209,8 @@ BELOW = 1 - 1e-11
 )
 def test_bounds_are_inclusive(met: Sla, missed: Sla) -> None:
     assert len(static.evaluate_agg(AGG, ask(sla=met)).points) == 1
-    assert len(static.evaluate_disagg(PREFILL, DECODE, ask(sla=met)).points) == 1
-    for found in (static.evaluate_agg(AGG, ask(sla=missed)), static.evaluate_disagg(PREFILL, DECODE, ask(sla=missed))):
+    assert len(static.evaluate_pools((PREFILL, DECODE), ask(sla=met)).points) == 1
+    for found in (static.evaluate_agg(AGG, ask(sla=missed)), static.evaluate_pools((PREFILL, DECODE), ask(sla=missed))):
         assert len(found.points) == 0
         assert [refusal.reason for refusal in found.refusals] == ["sla_constraint"]
 
@@ -218,7 +220,7 @@ def test_a_bound_that_is_not_strict_gates_nothing() -> None:
 
 
 def test_refusals_carry_the_numbers_that_were_compared() -> None:
-    sla = static.evaluate_disagg(PREFILL, DECODE, ask(sla=Sla(ttft_ms=50, itl_ms=12.5)))
+    sla = static.evaluate_pools((PREFILL, DECODE), ask(sla=Sla(ttft_ms=50, itl_ms=12.5)))
     assert sla.refusals[0].detail == "least TTFT 100 ms > 50 ms, least TPOT 20 ms > 12.5 ms"
     e2e = static.evaluate_agg(AGG, ask(sla=Sla(e2e_ms=279)))
     assert e2e.refusals[0].detail == "least e2e 280 ms > 279 ms"
@@ -226,7 +228,7 @@ def test_refusals_carry_the_numbers_that_were_compared() -> None:
     assert close.refusals[0].detail == "least e2e 280.0 ms > 279.99999 ms"
     load = static.evaluate_agg(AGG, ask(concurrency=33))
     assert load.refusals[0].detail == "33 requests are in flight, 8 GPUs hold at most 32 within the bounds"
-    rate = static.evaluate_disagg(PREFILL, DECODE, ask(request_rate=41))
+    rate = static.evaluate_pools((PREFILL, DECODE), ask(request_rate=41))
     assert rate.refusals[0].detail == "41 requests/s are asked for, 8 GPUs serve at most 40 within the bounds"
     wide = table("agg", {16: [(1, 1.0, 1.0, 1.0)]})
     assert static.evaluate_agg(wide, ask()).refusals[0].detail == (
@@ -242,20 +244,20 @@ def test_refusals_carry_the_numbers_that_were_compared() -> None:
 def test_a_strict_bound_holds_for_the_wait_of_a_fixed_concurrency() -> None:
     """28 requests, each 280 ms without a wait; a worker prefills 10/s. Within a TTFT of 1 s they may stay 1.18 s."""
     wide = table("decode", {1: [(64, 100.0, 0.0, 20.0)]})
-    found = static.evaluate_disagg(PREFILL, wide, ask("minGpus", Sla(ttft_ms=1000, itl_ms=20), concurrency=28)).points
+    found = static.evaluate_pools((PREFILL, wide), ask("minGpus", Sla(ttft_ms=1000, itl_ms=20), concurrency=28)).points
     assert (found.prefill_workers.tolist(), found.decode_workers.tolist(), found.rate.tolist()) == ([3], [1], [30.0])
     assert found.ttft_ms[0] == pytest.approx(100 + 28_000 / 30 - 280)
-    free = static.evaluate_disagg(PREFILL, wide, ask("minGpus", concurrency=28)).points
+    free = static.evaluate_pools((PREFILL, wide), ask("minGpus", concurrency=28)).points
     assert (free.prefill_workers.tolist(), free.rate.tolist()) == ([1], [10.0])
     assert free.ttft_ms[0] == pytest.approx(100 + 2800 - 280)
-    least = static.evaluate_disagg(PREFILL, wide, ask("ttft", concurrency=28)).points
+    least = static.evaluate_pools((PREFILL, wide), ask("ttft", concurrency=28)).points
     # 70/s keep each for 400 ms, of which 280 are its latency
     assert (least.prefill_workers[0], least.ttft_ms[0]) == (7, 220.0)
 
 
 def test_a_concurrency_that_would_wait_beyond_the_bounds_is_refused_with_the_rate() -> None:
     wide = table("decode", {1: [(64, 100.0, 0.0, 20.0)]})
-    found = static.evaluate_disagg(PREFILL, wide, ask(sla=Sla(ttft_ms=100, itl_ms=20), concurrency=28))
+    found = static.evaluate_pools((PREFILL, wide), ask(sla=Sla(ttft_ms=100, itl_ms=20), concurrency=28))
     assert found.refusals[0].reason == "load_constraint"
     assert found.refusals[0].detail == (
         "28 requests in flight must be served at 100 requests/s at least, else they wait beyond the bounds; "
@@ -298,7 +300,7 @@ def test_the_same_holds_for_either_role(value: float, metric: Metric) -> None:
         (PREFILL, table("decode", {1: [(4, 10.0, 0.0, value)]})),
         (PREFILL, table("decode", {1: [(4, value, 0.0, 20.0)]})),
     ):
-        found = static.evaluate_disagg(prefill, decode, ask(metric))
+        found = static.evaluate_pools((prefill, decode), ask(metric))
         assert len(found.points) == 0
         assert [(r.status, r.reason) for r in found.refusals] == [("failed", "invalid_metrics")]
 
@@ -306,7 +308,7 @@ def test_the_same_holds_for_either_role(value: float, metric: Metric) -> None:
 def test_with_one_output_token_decoding_never_binds() -> None:
     decode = table("decode", {1: [(4, float("inf"), 0.0, 0.0)]})
     one = Question(Workload(isl=100, osl=1, saturated=True), Sla(), Limits(gpu_budget=8), ("throughput",), pareto=False)
-    points = static.evaluate_disagg(PREFILL, decode, one).points
+    points = static.evaluate_pools((PREFILL, decode), one).points
     assert (points.prefill_workers[0], points.decode_workers[0], points.rate[0]) == (7, 1, 70.0)
 
 
@@ -338,6 +340,6 @@ def test_counts_of_a_front_under_a_fixed_concurrency(chosen: tuple[Metric, ...],
 
 def test_nothing_to_pair_is_nothing_found() -> None:
     empty = table("decode", {})
-    found = static.evaluate_disagg(PREFILL, empty, ask())
+    found = static.evaluate_pools((PREFILL, empty), ask())
     assert (len(found.points), found.refusals) == (0, ())
     assert len(static.evaluate_agg(table("agg", {}), ask("throughput")).points) == 0

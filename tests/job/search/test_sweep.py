@@ -16,7 +16,8 @@ from dgdr_job.catalog.cache import DiskCache
 from dgdr_job.catalog.catalog import Catalog
 from dgdr_job.catalog.errors import Reason, Unsupported
 from dgdr_job.catalog.identity import PerfIdentity
-from dgdr_job.matching.match import Pairs, best_deployments
+from dgdr_job.matching.match import best_deployments
+from dgdr_job.matching.tuples import Pool, Tuples
 from dgdr_job.search.branches import plan_branch
 from dgdr_job.search.mapper import search_config
 from dgdr_job.search.resolved import version_chains
@@ -73,12 +74,8 @@ class TestQwenOnSixteenGpus:
         assert (len(p), len(d)) == (1, 1)
         served = min(12 * float(prefill.rate[p[0]]), 2 * float(decode.rate[d[0]]))
         assert served * 300 / 16 == pytest.approx(638.877, abs=0.001)
-        pairs = Pairs(
-            prefill.rate[p],
-            prefill.gpus[p],
-            decode.rate[d],
-            decode.gpus[d],
-            decode.slots[d] // decode.slots[d],
+        pairs = Tuples(
+            (Pool("prefill", prefill.rate[p], prefill.gpus[p]), Pool("decode", decode.rate[d], decode.gpus[d])),
             decode.rate[d] * float("inf"),
             decode.rate[d] * 0,
         )
