@@ -7,6 +7,7 @@ import pytest
 from dgdr_api.candidate import Candidate
 from dgdr_api.defaults import run_spec
 from dgdr_api.request import RequestSpec
+from dgdr_job.search import static
 
 from tests.job.search.oracle import LOWER_IS_BETTER, Oracle, Served, Split, closely, front, pick
 from tests.job.search.runs import IMAGES, Events, search
@@ -59,8 +60,8 @@ def drawn_gpus(draw: Random, topologies: list[str]) -> dict[str, Any]:
     budget = draw.randint(2, 11)
     gpu: dict[str, Any] = {"sku": draw.choice(SKUS), "budget": budget}
     if "disagg" in topologies:
-        gpu |= draw.choice([{}, {}, {"prefillSku": draw.choice(SKUS)}, {"decodeSku": draw.choice(SKUS)}])
-    if draw.random() < 0.4:
+        gpu |= draw.choice([{}, {"prefillSku": draw.choice(SKUS)}, {"decodeSku": draw.choice(SKUS)}])
+    if draw.random() < 0.5:
         gpu["minBudget"] = draw.randint(1, budget)
     if draw.random() < 0.4:
         used = {gpu["sku"], *(gpu[name] for name in ("prefillSku", "decodeSku") if name in gpu)}
@@ -79,7 +80,7 @@ def drawn_parameters(draw: Random) -> dict[str, Any]:
     }
     space |= {name: draw.choice(values) for name, values in lists.items() if draw.random() < 0.2}
     caps = ("max_prefill_workers", "max_decode_workers", "max_prefill_gpus", "max_decode_gpus")
-    space |= {name: draw.randint(1, 5) for name in caps if draw.random() < 0.15}
+    space |= {name: draw.randint(1, 5) for name in caps if draw.random() < 0.25}
     batches = {"prefill_batches": draw.choice([[1, 2], [2], [1, 4]])}
     return {"search_space": space, **({"rate_matching": batches} if draw.random() < 0.3 else {})}
 
@@ -141,6 +142,20 @@ def test_the_best_deployment_is_the_best_of_all(part: int) -> None:
         if metric != "minGpus" or not best.late:
             assert closely(first.metrics["requestThroughputPerS"], best.rate), (seed, best)
     assert found > CASES / 3
+
+
+@pytest.mark.parametrize("part", range(2))
+def test_the_best_counts_of_each_pair_alone_have_the_same_best(part: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is done beyond `static.MOST_COUNTS`."""
+    monkeypatch.setattr(static, "MOST_COUNTS", 0)
+    for seed in range(4000 + part * CASES, 4000 + (part + 1) * CASES):
+        request, told, every = both(seed)
+        assert bool(told.reserve) == bool(every), (seed, told.completed.message)
+        if every:
+            metric = request["objective"]["metric"]
+            first, best = told.reserve[0].evaluation, best_of(every, metric)
+            assert closely(first.score, best.score(metric)), (seed, first.score, best)
+            assert first.used_gpus == best.gpus, (seed, best)
 
 
 def best_of(every: list[Served], metric: str) -> Served:
