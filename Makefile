@@ -43,9 +43,13 @@ format: $(VENV)/.dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-## Speed and memory beside aiconfigurator, on this machine.
+## Speed, memory and optima beside aiconfigurator, matching alone, growth with the budget: about 40 minutes.
+## One request: make bench BENCH='--only deepseek-r1'.
 bench: $(VENV)/.dev
-	$(BIN)/python -m benchmarks.run
+	@$(COMPILE)
+	$(BIN)/python -m benchmarks.run $(BENCH)
+	$(if $(BENCH),,$(BIN)/python -m benchmarks.matching --write)
+	$(if $(BENCH),,$(BIN)/python -m benchmarks.growth)
 
 ## The cluster path on a real API server: first status, memory, what publishing costs.
 bench-cluster: $(VENV)/.dev

@@ -5,19 +5,11 @@ import os
 import subprocess
 import sys
 import venv
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 
 PACKAGE = "aiconfigurator==0.12.0"
-
-
-@dataclass(frozen=True)
-class PeerBest:
-    """The peer's best row of one topology."""
-
-    tokens_per_s_per_gpu: float
-    """Per GPU of the whole cluster, as the peer ranks."""
-    row: dict[str, str]
+NAME = "aiconfigurator 0.12.0"
 
 
 def peer_command() -> Path:
@@ -32,16 +24,13 @@ def peer_command() -> Path:
     return command
 
 
-def peer_arguments(save: Path) -> list[str]:
-    """The same request as ours: Qwen3-32B, 16 H200, vLLM, 3000/300, TTFT 1000 ms, TPOT 40 ms."""
-    request = ["--model", "Qwen/Qwen3-32B", "--system", "h200_sxm", "--backend", "vllm", "--total-gpus", "16"]
-    load = ["--isl", "3000", "--osl", "300", "--ttft", "1000", "--tpot", "40"]
-    return ["cli", "default", *request, *load, "--save-dir", str(save)]
+def peer_arguments(request: Sequence[str], save: Path) -> list[str]:
+    """A request to the peer, whose results go to a folder."""
+    return ["cli", "default", *request, "--save-dir", str(save)]
 
 
-def peer_best(save: Path, topology: str) -> PeerBest:
-    """The first row of the peer's ranking."""
+def peer_rows(save: Path, topology: str) -> list[dict[str, str]]:
+    """The peer's ranking of one topology, best first."""
     (path,) = save.rglob(f"{topology}/best_config_topn.csv")
     with path.open(newline="") as file:
-        row = next(csv.DictReader(file))
-    return PeerBest(float(row["tokens/s/gpu_cluster"]), row)
+        return list(csv.DictReader(file))

@@ -49,11 +49,17 @@ class Runs:
         return max(run.peak_mb for run in self.runs)
 
 
-def measure(command: Sequence[str | Path], log: Path, environment: Mapping[str, str] | None = None) -> Run:
+def measure(
+    command: Sequence[str | Path],
+    log: Path,
+    environment: Mapping[str, str] | None = None,
+    *,
+    allowed: Sequence[int] = (0,),
+) -> Run:
     """Run a command to its end; its output goes to ``log``.
 
     Raises:
-        RuntimeError: it ends with another code than 0.
+        RuntimeError: it ends with a code that is not allowed.
     """
     with log.open("wb") as output:
         start = time.perf_counter()
@@ -67,6 +73,6 @@ def measure(command: Sequence[str | Path], log: Path, environment: Mapping[str, 
         _, status, usage = os.wait4(process.pid, 0)
         wall_s = time.perf_counter() - start
     process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
+    if process.returncode not in allowed:
         raise RuntimeError(f"{command[0]} ended with {process.returncode}: see {log}")
     return Run(wall_s, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * KIB / MB, process.returncode)

@@ -1,70 +1,115 @@
-"""Speed and memory of the command, beside aiconfigurator 0.12 on the same request in the same run.
+"""Speed and memory of the command, beside aiconfigurator 0.12 on the same requests in the same run; and both optima.
 
 Every figure is a whole process: interpreter, imports, work, results. Cold means an empty disk cache of ours; the
-peer has none. Runs of ours and the peer's take turns. Wall and CPU are the least of the runs, memory the largest. The
-tables are printed and written to benchmarks/results.md.
+peer has none. Runs of ours and the peer's take turns. Wall and CPU are the least of the runs, memory the largest.
+Results are kept in benchmarks/results.json by request, so that some can be measured again (``--only``), and written to
+benchmarks/results.md (speed) and benchmarks/optima.md (both optima). All of it takes about half an hour.
 """
 
 import argparse
+import json
 import os
 import platform
+import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from benchmarks.peer import peer_arguments, peer_best, peer_command
-from benchmarks.process import Run, Runs, measure
+from dgdr_job.catalog.cache import DiskCache
+from dgdr_job.catalog.catalog import Catalog
 
-ROOT = Path(__file__).parent.parent
+from benchmarks.optima import RULES, feasible, optima, whole_cluster
+from benchmarks.peer import NAME, peer_arguments, peer_command
+from benchmarks.process import Run, Runs, measure
+from benchmarks.works import WORKS, Work
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent
 DGDR = Path(sys.executable).parent / "dgdr"
-REQUEST = Path(__file__).parent / "qwen3-32b-per-gpu.yaml"
-WHOLE_CLUSTER = ROOT / "examples" / "qwen3-32b.yaml"
-"""The same by throughput of all GPUs, which is how the peer ranks what it has repeated."""
-RESULTS = Path(__file__).parent / "results.md"
-GPUS, OSL = 16, 300
-PREFILL_RATE, DECODE_RATE = 0.9, 0.92
+RESULTS = HERE / "results.json"
+NOT_RENDERED = 3
+"""Exit code of a search that publishes nothing: no template renders TensorRT-LLM yet."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Least wall and CPU seconds, and largest memory, of the runs of one command."""
+
+    wall_s: float
+    cpu_s: float
+    peak_mb: float
+
+    @classmethod
+    def of(cls, runs: Runs) -> "Figure":
+        """The figure of some runs."""
+        return cls(round(runs.wall_s, 2), round(runs.cpu_s, 2), round(runs.peak_mb))
 
 
 def main() -> None:
-    """Measure, print and write the tables."""
+    """Measure, write the tables and print them."""
+    names = [work.name for work in WORKS]
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=5, help="runs of each command (default 5)")
-    parser.add_argument("--without-peer", action="store_true", help="leave the peer out: nothing is installed")
-    arguments = parser.parse_args()
+    parser.add_argument("--runs", type=int, default=5, help="runs of our commands (default 5)")
+    parser.add_argument("--peer-runs", type=int, default=2, help="runs of the peer, in turn with ours (default 2)")
+    parser.add_argument("--only", nargs="+", choices=names, default=names, metavar="REQUEST", help=", ".join(names))
+    parser.add_argument("--without-peer", action="store_true", help="print ours alone; nothing is installed or written")
+    given = parser.parse_args()
+    if len(given.only) > 1:
+        for name in given.only:
+            each_apart(name, sys.argv[1:])
+        return
+    measured = json.loads(RESULTS.read_text()) if RESULTS.exists() and not given.without_peer else {}
+    (work,) = (work for work in WORKS if work.name in given.only)
     with tempfile.TemporaryDirectory() as folder:
-        tables = measured(Path(folder), arguments.runs, with_peer=not arguments.without_peer)
-    sys.stdout.write(tables)
-    if not arguments.without_peer:
-        RESULTS.write_text(tables)
+        measured[work.name] = measured_work(
+            work, Path(folder), given.runs, 0 if given.without_peer else given.peer_runs
+        )
+    if given.without_peer:
+        sys.stdout.write(speed_page(measured))
+        return
+    RESULTS.write_text(json.dumps(measured, indent=1) + "\n")
+    for file, text in (("results.md", speed_page(measured)), ("optima.md", optima_page(measured))):
+        (HERE / file).write_text(text)
+    sys.stdout.write(speed_page({work.name: measured[work.name]}))
 
 
-def measured(folder: Path, runs: int, *, with_peer: bool) -> str:
-    """The tables of one measurement."""
+def each_apart(name: str, words: Sequence[str]) -> None:
+    """Measure one request in a process of its own: a child's peak memory begins with that of its parent."""
+    others = [word for word in words if word not in {"--only", *(work.name for work in WORKS)}]
+    subprocess.run([sys.executable, "-m", "benchmarks.run", *others, "--only", name], check=True, cwd=ROOT)
+
+
+def measured_work(work: Work, folder: Path, runs: int, peer_runs: int) -> dict[str, object]:
+    """Every figure of one request, and the table of its optima."""
     log = folder / "log"
-    help_runs = Runs(tuple(measure([DGDR, "--help"], log) for _ in range(runs)))
     cold: list[Run] = []
     peer: list[Run] = []
-    for number in range(runs):
-        say(f"search, run {number + 1} of {runs}")
-        cold.append(search(folder, number, log, cache=folder / f"cache-{number}"))
-        if with_peer:
-            peer.append(measure([peer_command(), *peer_arguments(folder / f"peer-{number}")], log))
-    warm = [search(folder, f"warm-{number}", log, cache=folder / "cache-0") for number in range(runs)]
-    rows = [
-        ("`dgdr --help`", help_runs),
-        ("search, cold", Runs(tuple(cold))),
-        ("search, warm", Runs(tuple(warm))),
-    ]
-    if with_peer:
-        rows.append(("aiconfigurator 0.12.0", Runs(tuple(peer))))
-    text = heading(runs) + speed_table(rows, Runs(tuple(peer)) if peer else None)
-    return text + (optimum_table(folder) if with_peer else "")
+    for number in range(max(runs, peer_runs)):
+        say(f"{work.name}, run {number + 1} of {runs}")
+        if number < runs:
+            cold.append(search(work.request, folder, number, cache=folder / f"cache-{number}"))
+        if number < peer_runs:
+            peer.append(measure([peer_command(), *peer_arguments(work.peer, folder / f"peer-{number}")], log))
+    warm = [search(work.request, folder, f"warm-{number}", cache=folder / "cache-0") for number in range(runs)]
+    found: dict[str, object] = {"runs": runs, "peer_runs": peer_runs}
+    if not any(feasible(folder / "out-0", topology) for topology in ("agg", "disagg")):
+        say(f"{work.name}: ours found nothing: see {log}")
+        cold, warm = [], []
+    for name, some in (("cold", cold), ("warm", warm), ("peer", peer)):
+        found[name] = asdict(Figure.of(Runs(tuple(some)))) if some else None
+    if peer and cold:
+        search(whole_cluster(work, folder), folder, "cluster", cache=folder / "cache-0")
+        catalog = Catalog(DiskCache(folder / "cache-0"))
+        found["optima"] = optima(work, folder / "peer-0", folder / "out-0", folder / "out-cluster", catalog)
+    return found
 
 
-def search(folder: Path, name: object, log: Path, cache: Path) -> Run:
-    """One search of the benchmark's request."""
-    command: list[str | Path] = [DGDR, "search", REQUEST, "--out", folder / f"out-{name}"]
-    return measure(command, log, {"DGDR_CACHE_DIR": str(cache)})
+def search(request: Path, folder: Path, name: object, cache: Path) -> Run:
+    """One search; one that finds what no template renders counts too."""
+    command: list[str | Path] = [DGDR, "search", request, "--out", folder / f"out-{name}"]
+    return measure(command, folder / "log", {"DGDR_CACHE_DIR": str(cache)}, allowed=(0, NOT_RENDERED))
 
 
 def say(text: str) -> None:
@@ -72,73 +117,50 @@ def say(text: str) -> None:
     sys.stderr.write(f"{text}\n")
 
 
-def heading(runs: int) -> str:
-    """What was measured and how."""
-    return (
-        f"`make bench`: {runs} runs each, in turn, whole processes, Python {platform.python_version()} on "
-        f"{os.cpu_count()} cores ({platform.machine()}). Qwen3-32B, vLLM 0.24.0 data, 16 H200, isl 3000, osl 300, "
-        "TTFT 1000 ms, TPOT 40 ms, aggregated and disaggregated.\n\n"
-    )
-
-
-def speed_table(rows: list[tuple[str, Runs]], peer: Runs | None) -> str:
+def speed_page(measured: dict[str, dict[str, object]]) -> str:
     """Wall, CPU and memory; and how many times the peer takes."""
     text = (
-        "| command | wall, s | median wall, s | CPU, s | peak memory, MB | peer / ours, wall | peer / ours, memory |\n"
+        f"`make bench`: whole processes on {os.cpu_count()} cores ({platform.machine()}), Python "
+        f"{platform.python_version()}, least of the runs of ours and of {NAME}, in turn; ours use one core.\n\n"
+        "| request | | wall, s | CPU, s | peak memory, MB | peer / ours: wall | CPU | memory | aim |\n"
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n"
     )
-    text += "| --- | --- | --- | --- | --- | --- | --- |\n"
-    for name, runs in rows:
-        compared = peer is not None and runs is not peer and name.startswith("search")
-        ratios = (
-            (f"{peer.wall_s / runs.wall_s:.1f}", f"{peer.peak_mb / runs.peak_mb:.1f}")
-            if compared and peer
-            else ("", "")
-        )
-        text += (
-            f"| {name} | {runs.wall_s:.2f} | {runs.median_wall_s:.2f} | {runs.cpu_s:.2f} | {runs.peak_mb:.0f} | "
-            f"{ratios[0]} | {ratios[1]} |\n"
-        )
+    for work in WORKS:
+        found = measured.get(work.name)
+        if found is None:
+            continue
+        peer = _figure(found["peer"])
+        for name, aim in (("cold", work.cold_aim), ("warm", work.warm_aim)):
+            text += _row(work.title, f"{name}, {found['runs']} runs", _figure(found[name]), peer, aim)
+        if peer:
+            text += f"| {work.title} | peer, {found['peer_runs']} | {peer.wall_s:.2f} | {peer.cpu_s:.2f} | "
+            text += f"{peer.peak_mb:.0f} | | | | |\n"
     return text + "\n"
 
 
-def optimum_table(folder: Path) -> str:
-    """Both optima under both rule sets, output tokens per second and GPU.
-
-    Ours: GPUs that the deployment uses, any worker counts within the budget. The peer's: all GPUs of the cluster, a
-    found unit repeated as often as it fits.
-    """
-    measure([DGDR, "search", WHOLE_CLUSTER, "--out", folder / "cluster"], folder / "log")
-    per_gpu, cluster = feasible(folder / "out-0"), feasible(folder / "cluster")
-    text = "| topology | rules | peer's best | ours |\n| --- | --- | --- | --- |\n"
-    for topology in ("disagg", "agg"):
-        peer = peer_best(folder / "peer-0", topology)
-        own_rules = max(point["metrics.outputThroughputTokensPerSPerGpu"] for point in per_gpu[topology])
-        their_rules = max(point["metrics.outputThroughputTokensPerS"] / GPUS for point in cluster[topology])
-        text += f"| {topology} | per used GPU (ours) | {under_our_rules(peer.row, topology):.2f} | {own_rules:.2f} |\n"
-        found = f"{peer.tokens_per_s_per_gpu:.2f} | {their_rules:.2f}"
-        text += f"| {topology} | per GPU of the cluster (the peer's) | {found} |\n"
-    return text + "\n"
+def _figure(found: object) -> Figure | None:
+    return Figure(**found) if isinstance(found, dict) else None
 
 
-def feasible(out: Path) -> dict[str, list[dict[str, float]]]:
-    """The feasible points of a search by topology."""
-    import pyarrow.parquet as pq  # noqa: PLC0415 - a child's peak memory starts from that of the process that forks it
-
-    points = pq.read_table(out / "points.parquet").to_pylist()
-    found: dict[str, list[dict[str, float]]] = {"agg": [], "disagg": []}
-    for point in points:
-        if point["status"] == "feasible":
-            found[point["branch"].split("/")[1]].append(point)
-    return found
+def _row(title: str, name: str, mine: Figure | None, peer: Figure | None, aim: float | None) -> str:
+    if mine is None:
+        return f"| {title} | {name} | not searched yet | | | | | | |\n"
+    text = f"| {title} | {name} | {mine.wall_s:.2f} | {mine.cpu_s:.2f} | {mine.peak_mb:.0f} | "
+    if peer is None:
+        return text + "| | | |\n"
+    ratios = (peer.wall_s / mine.wall_s, peer.cpu_s / mine.cpu_s, peer.peak_mb / mine.peak_mb)
+    return text + " | ".join(f"{ratio:.1f}" for ratio in ratios) + f" | {f'≥ {aim:g}' if aim else ''} |\n"
 
 
-def under_our_rules(row: dict[str, str], topology: str) -> float:
-    """The peer's row by our formulas: it counts osl - 1 tokens of an aggregated request, we count osl."""
-    if topology == "agg":
-        return float(row["seq/s"]) * OSL / float(row["num_total_gpus"])
-    prefill = float(row["(p)seq/s/worker"]) * int(row["(p)workers"]) * PREFILL_RATE
-    decode = float(row["(d)seq/s/worker"]) * int(row["(d)workers"]) * DECODE_RATE
-    return min(prefill, decode) * OSL / float(row["num_total_gpus"])
+def optima_page(measured: dict[str, dict[str, object]]) -> str:
+    """Both optima of every request by both rule sets, and why they differ."""
+    text = f"# The optima beside those of {NAME}\n\nWritten by `make bench`. Output tokens per second and GPU.\n\n"
+    text += RULES
+    for work in WORKS:
+        found = measured.get(work.name, {})
+        if isinstance(found.get("optima"), str):
+            text += f"\n## {work.title}\n\n{found['optima']}\n" + "".join(f"- {why}\n" for why in work.why)
+    return text
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ import yaml
 from pydantic import BaseModel
 
 from dgdr_api.candidate_resource import DynamoGraphDeploymentCandidate
+from dgdr_api.documented import DocumentedSchema
 from dgdr_api.group import GROUP, VERSION
 from dgdr_api.request import DynamoGraphDeploymentRequest
 from dgdr_api.rules import VALIDATIONS
@@ -173,7 +174,7 @@ def structural(model: type[BaseModel]) -> dict[str, Any]:
     Raises:
         NotStructuralError: a union, a recursion or a tuple of fixed length.
     """
-    schema = model.model_json_schema(mode="validation", by_alias=True)
+    schema = model.model_json_schema(mode="validation", by_alias=True, schema_generator=DocumentedSchema)
     return _node(schema, schema.get("$defs", {}), model.__name__, ())
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter
 
 from dgdr_api.candidate_resource import DynamoGraphDeploymentCandidate
+from dgdr_api.documented import DocumentedSchema
 from dgdr_api.events import Event
 from dgdr_api.replay_spec import ReplaySpec
 from dgdr_api.request import DynamoGraphDeploymentRequest
@@ -36,7 +37,7 @@ def json_schema(name: str, documents: Mapping[str, type[BaseModel] | TypeAdapter
         raise KeyError(f"no document {name}; there are {', '.join(documents)}")
     document = documents[name]
     if isinstance(document, TypeAdapter):
-        made: dict[str, Any] = document.json_schema(by_alias=True)
+        made: dict[str, Any] = document.json_schema(by_alias=True, schema_generator=DocumentedSchema)
     else:
-        made = document.model_json_schema(by_alias=True)
+        made = document.model_json_schema(by_alias=True, schema_generator=DocumentedSchema)
     return {"$schema": DIALECT} | made

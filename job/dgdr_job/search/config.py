@@ -66,7 +66,7 @@ _VERSION_SCHEMA = {
 class ConfigModel(BaseModel):
     """A part of the configuration: frozen, unknown keys refused."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 PLACEMENTS: dict[Encoder, tuple[EncoderPlacement, ...]] = {

@@ -37,11 +37,16 @@ def frugal(points: Points, shapes: list[Ints], question: Question) -> Ints:
 
 
 def _numbered(columns: list[Ints]) -> Ints:
-    """A number for each different row of the columns."""
-    if len(columns[0]) == 0:
-        return np.empty(0, dtype=np.int64)
-    _, number = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
-    return number.reshape(-1).astype(np.int64)
+    """A number for each different row of the columns, by place value.
+
+    Shapes of three roles and the GPUs of a budget are at most 1e14 rows: the number never overflows.
+    """
+    number = np.zeros(len(columns[0]), dtype=np.int64)
+    for column in columns:
+        if column.size:
+            least = column.min()
+            number = number * (column.max() - least + 1) + (column - least)
+    return number
 
 
 def _on_the_staircase(group: Ints, gpus: Ints, scores: Floats) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":

@@ -155,7 +155,8 @@ def decode(
         if budget is None:
             break
         estimate = catalog.kv(role.identity, shape, budget, role.knobs.memory_fraction[0])
-        if _fits(batch * shape.pp, budget, estimate, role, workload):
+        running = batch * shape.pp
+        if running <= min(role.knobs.max_num_seqs[-1], budget, _held(estimate, role, workload)):
             kept.append((batch, budget, estimate))
     if not kept:
         estimate = catalog.kv(role.identity, shape, least, role.knobs.memory_fraction[0])
@@ -290,16 +291,30 @@ def _batches(
     As many of them run at once as there are pipeline stages. An engine refuses a token budget below its number of
     sequences. Each comes with what an encoder that holds its images leaves of the KV cache.
     """
-    beside = ((batch, estimate if encoder is None else encoder.beside(estimate, batch)) for batch in BATCH_GRID)
-    return {batch: left for batch, left in beside if _fits(batch * stages, budget, left, role, workload)}
+    most = min(role.knobs.max_num_seqs[-1], budget)
+    found: dict[int, KvEstimate] = {}
+    left, held = estimate, _held(estimate, role, workload)
+    for batch in BATCH_GRID:
+        if batch * stages > most:
+            break
+        beside = left if encoder is None else encoder.beside(estimate, batch)
+        if beside is not left:
+            left, held = beside, _held(beside, role, workload)
+        if batch * stages <= held:
+            found[batch] = left
+    return found
 
 
 def _fits(running: int, budget: int, left: KvEstimate, role: RoleInput, workload: Workload) -> bool:
     """Whether so many requests of full length can run in this KV cache, the listed sequences and the budget."""
-    if running > min(role.knobs.max_num_seqs[-1], budget):
-        return False
-    held = max_batch(left.tokens_per_rank, workload.prompt_tokens + workload.osl)
-    return running <= held and _holds_longest(left, role)
+    return running <= min(role.knobs.max_num_seqs[-1], budget, _held(left, role, workload))
+
+
+def _held(left: KvEstimate, role: RoleInput, workload: Workload) -> int:
+    """Requests of full length that this KV cache holds, 0 where it does not hold the longest one."""
+    if not _holds_longest(left, role):
+        return 0
+    return max_batch(left.tokens_per_rank, workload.prompt_tokens + workload.osl)
 
 
 def _holds_longest(estimate: KvEstimate, role: RoleInput) -> bool:

@@ -20,7 +20,8 @@ from pydantic import JsonValue, TypeAdapter
 from tests.job.search.oracle import Split, pick
 
 if TYPE_CHECKING:
-    from dgdr_job.catalog.aic import AggregatedPoint, PerformanceModel
+    from dgdr_job.catalog.agg_estimate import AggregatedPoint
+    from dgdr_job.catalog.aic import PerformanceModel
 
 Value = TypeVar("Value")
 SHARES = SourceShares(1.0, 0.0, 0.0, 0.0)
