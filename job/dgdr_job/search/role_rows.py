@@ -339,7 +339,8 @@ def _no_room(shape: Shape, budget: int, estimate: KvEstimate, role: RoleInput, w
     blocks = f" (blocks of {block:,})" if block > 1 else ""
     return (
         f"{shape.label}: {estimate.tokens_per_rank:,} KV tokens per rank{blocks} at a token budget of {budget:,} do "
-        f"not hold the longest request of {role.max_sequence_tokens:,} tokens beside prompts of {workload.prompt_tokens:,}"
+        f"not hold the longest request of {role.max_sequence_tokens:,} tokens beside prompts of "
+        f"{workload.prompt_tokens:,}"
     )
 
 
