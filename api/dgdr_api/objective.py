@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from dgdr_api.bounds import Positive
+from dgdr_api.bounds import Positive, Price
 from dgdr_api.hardware import MAX_SKUS
 from dgdr_api.rules import Distinct, Rule, RuledModel, given, values
 from dgdr_api.terms import Metric
@@ -91,7 +91,7 @@ class Objective(RuledModel):
     """The metric of mode optimize."""
     metrics: Annotated[tuple[Metric, ...], Field(min_length=2, max_length=4), Distinct()] | None = None
     """Two to four metrics of mode pareto; throughputPerGpu and throughputPerUser by default."""
-    gpu_hour_cost: Annotated[dict[str, Positive], Field(min_length=1, max_length=MAX_SKUS)] | None = None
+    gpu_hour_cost: Annotated[dict[str, Price], Field(min_length=1, max_length=MAX_SKUS)] | None = None
     """Price of a GPU hour by GPU type, for throughputPerCost."""
     sla: Sla | None = None
     """Latency targets."""

@@ -62,6 +62,7 @@ def coverage(
     Example: dgdr coverage --model Qwen/Qwen3-32B --sku H200 --backend vllm
     """
     with border():
+        from dgdr_api.skus import resolve_sku
         from dgdr_job.search.coverage import Tuple, tuple_coverage
 
         from dgdr_cli.coverage_table import markdown, print_text, row_of
@@ -75,6 +76,7 @@ def coverage(
         elif model is None or not sku:
             fail(WRONG_INPUT, "give --model and --sku, or --matrix FILE.csv")
         else:
+            # a value that is given twice, or under two names, is asked once
             asked = [
                 Probe(
                     Tuple(
@@ -83,9 +85,9 @@ def coverage(
                         decode_sku=decode_sku if each_topology == TopologyName.DISAGG else None,
                     )
                 )
-                for each_sku in sku
-                for each_backend in backend or BackendName
-                for each_topology in topology or TopologyName
+                for each_sku in dict.fromkeys(resolve_sku(name).name for name in sku)
+                for each_backend in dict.fromkeys(backend or BackendName)
+                for each_topology in dict.fromkeys(topology or TopologyName)
             ]
             given = [name for name, value in roles.items() if value is not None]
             if given and topology == [TopologyName.AGG]:

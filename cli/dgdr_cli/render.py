@@ -13,7 +13,7 @@ from dgdr_cli.names import check_label
 
 def render(
     candidate: Annotated[Path, typer.Argument(help="Candidate file: one of out/candidates, or kind Candidate.")],
-    request: Annotated[Path, typer.Option(help="Request that the candidate belongs to.")],
+    request: Annotated[Path, typer.Option(help="Request of the candidate, or the run.yaml of its search.")],
     dgd_name: Annotated[
         str | None, typer.Option(help="Name of the deployment; by default made of the request's.")
     ] = None,
@@ -30,11 +30,11 @@ def render(
         from dgdr_publisher.rendering import evaluated_from_document, render_candidate
         from dgdr_publisher.selection import choose
 
-        from dgdr_cli.requests import admitted
+        from dgdr_cli.requests import asked_by
 
         if dgd_name is not None:
             check_label("--dgd-name", dgd_name)
-        asked = admitted(request)
+        asked = asked_by(request)
         meta = asked.request.metadata
         if dgd_name is not None:
             _check_length(dgd_name, meta.namespace)

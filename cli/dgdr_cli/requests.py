@@ -42,10 +42,34 @@ def admitted(
         config_maps: ``NAME=DIR`` of ConfigMaps that the request names.
         mounts: ``CLAIM=DIR`` of claims that the request names.
     """
+    document = with_changes(read_mapping(path), {("spec", *place): value for place, value in (changes or {}).items()})
+    return _admitted(path, document, config_maps, mounts)
+
+
+def asked_by(path: Path) -> Admitted:
+    """What a candidate belongs to: a request, or the run.yaml of a search, which a native configuration leaves too.
+
+    Ends with exit 2, naming the file, where it is neither.
+    """
+    from dgdr_api.group import ANNOTATION_REQUEST_NAME, REQUEST_KIND, RUN_KIND
+
+    document = dict(read_mapping(path))
+    metadata = document.get("metadata")
+    if document.get("kind") == RUN_KIND and isinstance(metadata, dict):
+        annotations = metadata.get("annotations")
+        name = annotations.get(ANNOTATION_REQUEST_NAME) if isinstance(annotations, dict) else None
+        if name is None:
+            fail(WRONG_INPUT, f"{named(path)}: metadata.annotations has no {ANNOTATION_REQUEST_NAME}")
+        kept = {"name": name, "namespace": metadata.get("namespace", "default")}
+        document = {key: value for key, value in document.items() if key != "status"}
+        document |= {"kind": REQUEST_KIND, "metadata": kept}
+    return _admitted(path, document, (), ())
+
+
+def _admitted(path: Path, document: dict[str, Any], config_maps: Sequence[str], mounts: Sequence[str]) -> Admitted:
     from dgdr_api.admission import Rejected, admit
     from dgdr_api.parse import request_of
 
-    document = with_changes(read_mapping(path), {("spec", *place): value for place, value in (changes or {}).items()})
     with about(path):
         request = request_of(document)
         verdict = admit(request)

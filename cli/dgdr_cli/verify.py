@@ -15,7 +15,8 @@ def verify(
     dgd: Annotated[Path, typer.Argument(help="DynamoGraphDeployment file.")],
     candidate: Annotated[Path, typer.Argument(help="Candidate file.")],
     request: Annotated[
-        Path | None, typer.Option(help="Request of the candidate: images, nodes and model files are compared too.")
+        Path | None,
+        typer.Option(help="Request of the candidate, or its run.yaml: images, nodes and model files are compared too."),
     ] = None,
     output: Annotated[Format, typer.Option("-o", "--output", help="How to print it.")] = Format.TEXT,
 ) -> None:
@@ -26,12 +27,12 @@ def verify(
     with border():
         from dgdr_publisher.rendering import evaluated_from_document, verify_dgd
 
-        from dgdr_cli.requests import admitted
+        from dgdr_cli.requests import asked_by
 
         document = read_mapping(candidate)
         with about(candidate):
             evaluated = evaluated_from_document(document)
-        spec = None if request is None else admitted(request).spec
+        spec = None if request is None else asked_by(request).spec
         deployment = read_mapping(dgd)
         with about(dgd):
             differences = verify_dgd(deployment, evaluated, spec)

@@ -13,6 +13,7 @@ from dgdr_api.conditions import Condition, condition, cut
 from dgdr_api.events import Counters, Resolved, RoundCompleted, TupleCoverage, VersionLink
 from dgdr_api.reasons import Reason
 from dgdr_api.run import (
+    MAX_VERSIONS,
     Best,
     BoundVersion,
     BranchProgress,
@@ -60,7 +61,8 @@ def after_resolved(status: RunStatus, data: Resolved, now: str) -> RunStatus:
                     "summary": _progress(status).summary or f"0/{sum(branch.pool for branch in branches)}",
                 }
             ),
-            "versions": tuple(_bound_version(link) for link in data.versions),
+            # Three backends on four GPU types have more than the status holds; condition VersionBound tells of all.
+            "versions": tuple(_bound_version(link) for link in data.versions[:MAX_VERSIONS]),
             "provenance": Provenance(sweeper_version=_own_version(), seed=seed if isinstance(seed, int) else None),
             "start_time": status.start_time or now,
         }

@@ -26,6 +26,37 @@ WRONG = [
         ["search_space.gpu_budget", "hardware.gpu.budget"],
         id="an engine key that the request owns",
     ),
+    pytest.param(
+        {"spec__objective__metric": "throughputPerCost", "spec__objective__gpuHourCost": {"H200": 1e-308}},
+        2,
+        ["spec.objective.gpuHourCost.H200", "1e-09", "1e-308"],
+        id="a price that makes the objective infinite",
+    ),
+    pytest.param(
+        {"spec__search__parameters": {"search_space": {"gpus_per_worker": [1, 65_537]}}},
+        2,
+        ["search_space.gpus_per_worker.1", "65536", "65537"],
+        id="a worker wider than any budget",
+    ),
+    pytest.param(
+        {
+            "spec__search__parameters": {"search_space": {"decode_block_size": [2**31 - 1]}},
+            "spec__search__topologies": ["disagg"],
+        },
+        3,
+        ["NoFeasibleCandidate", "kv_capacity", "blocks of 2,147,483,647"],
+        id="a KV block larger than the cache",
+    ),
+    pytest.param(
+        {
+            "spec__search__parameters": {"search_space": {"gpus_per_worker": [2]}},
+            "spec__hardware__gpu__budget": 15,
+            "spec__hardware__gpu__minBudget": 15,
+        },
+        3,
+        ["NoFeasibleCandidate", "gpu_budget", "at least 15 (hardware.gpu.minBudget) and at most 15 GPUs"],
+        id="a least budget that no worker counts make",
+    ),
     pytest.param({"spec__modelRef__name": "Qwen/Qwen3-33B"}, 3, ["UnknownModel", "Qwen/Qwen3-32B"], id="unknown model"),
     pytest.param(
         {"spec__objective__sla": {"ttftMs": 1, "itlMs": 0.1}}, 3, ["NoFeasibleCandidate", "TTFT", "1 ms"], id="SLA"

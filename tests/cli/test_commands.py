@@ -63,6 +63,29 @@ def test_space_says_what_the_kv_gate_removes(dgdr: Dgdr, write: Write) -> None:
     assert "128,000" in removed["detail"]
 
 
+def test_space_says_that_no_worker_counts_keep_the_limits(dgdr: Dgdr, write: Write) -> None:
+    caps = {"search_space": {"max_prefill_gpus": 2, "max_decode_gpus": 2}}
+    request = write(
+        spec__hardware__gpu__minBudget=12,
+        spec__search__topologies=["disagg"],
+        spec__search__parameters=caps,
+    )
+    (branch,) = json.loads(dgdr("space", request, "-o", "json").stdout)["branches"]
+    assert branch["pairs"] == 0
+    too_wide, no_counts = [each for each in branch["removed"] if each["reason"] == "gpu_budget"]
+    assert too_wide["count"] + no_counts["count"] == 25
+    assert no_counts["detail"].endswith(
+        "make at least 12 (hardware.gpu.minBudget) and at most 16 GPUs (the budget) "
+        "with at most 2 prefill GPUs, at most 2 decode GPUs, e.g. tp1 + tp1"
+    )
+
+
+def test_coverage_asks_once_what_is_given_under_two_names(dgdr: Dgdr) -> None:
+    options = ("--model", "Qwen/Qwen3-32B", "--backend", "vllm", "--backend", "vllm", "--topology", "agg")
+    ended = dgdr("coverage", *options, "--sku", "H200", "--sku", "h200_sxm", "-o", "json")
+    assert [(row["backend"], row["topology"]) for row in json.loads(ended.stdout)] == [("vllm", "agg")]
+
+
 def test_coverage_answers_per_tuple_with_the_specific_reason(dgdr: Dgdr) -> None:
     options = ("--model", "Qwen/Qwen3-32B-FP8", "--sku", "A100", "--sku", "H100-SXM5-80GB", "--backend", "sglang")
     ended = dgdr("coverage", *options, "-o", "json")

@@ -39,18 +39,19 @@ class Laptop:
         return (self.folder / "points.parquet").read_bytes()
 
 
-def search(request: dict[str, Any], folder: Path) -> Laptop:
+def search(request: dict[str, Any], folder: Path, *options: str) -> Laptop:
     """Search on this machine, as a user does.
 
     Args:
         request: the request; its namespace is part of what the candidates say of the model cache and names.
         folder: an empty one.
+        options: more of the command line.
     """
     asked = folder / "request.yaml"
     asked.write_text(yaml.safe_dump(request))
     program = Path(sys.executable).parent / "dgdr"
     done = subprocess.run(
-        [program, "search", asked, "--out", folder / "out"], capture_output=True, text=True, check=False
+        [program, "search", asked, "--out", folder / "out", *options], capture_output=True, text=True, check=False
     )
     assert done.returncode in (0, 3), done.stderr
     return Laptop(folder / "out")

@@ -8,7 +8,7 @@ import yaml
 from dgdr_cli.main import app
 from typer.testing import CliRunner
 
-NAMES = (
+REQUESTS = (
     "qwen3-32b",
     "qwen3-32b-sglang",
     "gpt-oss-120b",
@@ -18,6 +18,8 @@ NAMES = (
     "qwen3-vl-epd",
     "unsupported",
 )
+NATIVE = "native"
+NAMES = (*REQUESTS, NATIVE)
 
 
 @dataclass(frozen=True)
@@ -50,5 +52,6 @@ def load(path: Path) -> Any:
 
 
 def run_example(request: Path, out: Path) -> Result:
-    outcome = CliRunner().invoke(app, ["search", str(request), "--out", str(out)])
+    asked = ["--config", str(request)] if request.stem == NATIVE else [str(request)]
+    outcome = CliRunner().invoke(app, ["search", *asked, "--out", str(out)])
     return Result(outcome.exit_code, outcome.output, request, out)

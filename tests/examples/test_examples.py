@@ -7,7 +7,7 @@ import pytest
 from dgdr_cli.main import app
 from typer.testing import CliRunner
 
-from tests.examples.results import NAMES, Result, load
+from tests.examples.results import NAMES, NATIVE, Result, load
 
 FOUND = tuple(name for name in NAMES if name not in ("unsupported", "qwen3-vl-epd"))
 
@@ -46,13 +46,14 @@ def test_every_candidate_verifies_against_what_it_renders_to(
     results: dict[str, Result], name: str, tmp_path: Path
 ) -> None:
     result = results[name]
+    asked = str(result.out / "run.yaml" if name == NATIVE else result.request)
     for ref in result.run["status"]["candidateRefs"]:
         path = result.out / "candidates" / f"{ref['name']}.yaml"
-        made = CliRunner().invoke(app, ["render", str(path), "--request", str(result.request), "--dgd-name", "mine"])
+        made = CliRunner().invoke(app, ["render", str(path), "--request", asked, "--dgd-name", "mine"])
         assert made.exit_code == 0, made.output
         dgd = tmp_path / f"{ref['name']}.yaml"
         dgd.write_text(made.stdout)
-        checked = CliRunner().invoke(app, ["verify", str(dgd), str(path), "--request", str(result.request)])
+        checked = CliRunner().invoke(app, ["verify", str(dgd), str(path), "--request", asked])
         assert checked.exit_code == 0, checked.output
         rendered = load(dgd)
         candidate = load(path)
@@ -161,6 +162,16 @@ def test_tensorrt_llm_is_searched_and_vllm_takes_its_place(results: dict[str, Re
     points = pq.read_table(result.out / "points.parquet").to_pydict()
     feasible = {b for b, s in zip(points["branch"], points["status"], strict=True) if s == "feasible"}
     assert feasible == {"vllm/agg", "vllm/disagg", "trtllm/agg", "trtllm/disagg"}
+
+
+def test_the_native_form_keeps_its_own_limits_and_is_bound_without_an_image(results: dict[str, Result]) -> None:
+    result = results["native"]
+    assert result.condition("VersionBound")[0] == "True"
+    assert result.run["spec"]["runtime"]["image"].endswith("sglang-runtime:1.4.2")
+    for candidate in result.candidates:
+        for role in candidate["status"]["evaluation"]["replaySpec"]["roles"]:
+            assert role["gpusPerWorker"] in (1, 2, 4)
+            assert role["kind"] != "decode" or role["workers"] <= 4
 
 
 def test_images_are_ranked_with_the_encoder_in_both_places_and_not_rendered_yet(results: dict[str, Result]) -> None:

@@ -35,11 +35,13 @@ from dgdr_job.catalog.images import Images
 from dgdr_job.catalog.kv import FRACTION_KIND, KvEstimate
 from dgdr_job.catalog.model import ModelFacts
 from dgdr_job.catalog.provenance import DataProvenance, OperatorTime, SourceShares, source_shares
-from dgdr_job.catalog.quantization import Quantization
+from dgdr_job.catalog.quantization import Quantization, check_compute
 from dgdr_job.catalog.tables import tables_of_operators
 from dgdr_job.catalog.wheel import config_sha256, is_local, near, shipped_models, shipped_skus, wheel_version
 
 _GIB = 1 << 30
+_AMPLE_FRACTION = 0.9
+"""Of memory without end: even a tiny fraction that was asked for then tells what takes the room."""
 _FP8_BLOCK = 128
 _GPT_OSS = frozenset({"openai/gpt-oss-120b", "openai/gpt-oss-20b"})
 _digests: dict[str, str] = {}
@@ -70,6 +72,14 @@ _READING_MODEL: Reasons = {
     ZeroDivisionError: Reason.UNKNOWN_MODEL,
 }
 _READING_FORMATS: Reasons = {**_DATA, KeyError: Reason.UNSUPPORTED_DTYPE, ValueError: Reason.UNSUPPORTED_DTYPE}
+# What a local config.json leads to when the first model is built of it: sizes that cannot be.
+_BUILDING_LOCAL: Reasons = {
+    **_READING_FORMATS,
+    AssertionError: Reason.UNKNOWN_MODEL,
+    OverflowError: Reason.UNKNOWN_MODEL,
+    TypeError: Reason.UNKNOWN_MODEL,
+    ZeroDivisionError: Reason.UNKNOWN_MODEL,
+}
 _OPENING_DATA: Reasons = {**_DATA, ValueError: Reason.NO_DATA}
 _SPLITTING: Reasons = {
     **_DATA,
@@ -184,6 +194,7 @@ class PerformanceModel:
         self._workers: dict[tuple[int, ...], WorkerModel] = {}
         self._changed: dict[str, Any] = {}
         self.quantization = self._resolve_formats()
+        check_compute(identity.label, self.quantization, perf_database.load_system_spec(identity.sku)["gpu"])
 
     def worker(self, shape: Shape) -> "WorkerModel":
         """The model split by a shape; the same object for the same shape.
@@ -303,7 +314,7 @@ class PerformanceModel:
         hardware generation; FP8 attention over the prompt becomes BF16 where the tables have no FP8 rows.
         """
         identity = self.identity
-        with self.guarded("", _READING_FORMATS):
+        with self.guarded("", _BUILDING_LOCAL if is_local(identity.model) else _READING_FORMATS):
             declared = self._model_config(Shape(), {})
             models.get_model(identity.model, declared, identity.backend)
             resolved = self._model_config(Shape(), {})
@@ -485,7 +496,7 @@ class WorkerModel:
                 if not str(error).startswith("no KV budget"):
                     raise
                 # Asked again with memory without end, the package tells what takes the room.
-                found = self._estimate_kv(max_num_batched_tokens, memory_fraction, capacity_bytes=1 << 50)
+                found = self._estimate_kv(max_num_batched_tokens, _AMPLE_FRACTION, capacity_bytes=1 << 50)
                 found["total_kv_size_tokens"] = 0
         parts = {key: value / _GIB for key, value in found["memory_breakdown"].items()}
         capacity_gib = self._performance.hardware.memory_bytes / _GIB

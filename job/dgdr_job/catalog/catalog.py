@@ -17,7 +17,7 @@ from dgdr_job.catalog.errors import Reason, Unsupported
 from dgdr_job.catalog.hardware import Hardware
 from dgdr_job.catalog.identity import PerfIdentity
 from dgdr_job.catalog.kv import KvEstimate
-from dgdr_job.catalog.local import LocalModel, ModelInputs, check_facts, local_model
+from dgdr_job.catalog.local import LocalModel, ModelInputs, local_model
 from dgdr_job.catalog.model import ModelFacts
 from dgdr_job.catalog.provenance import DataProvenance
 from dgdr_job.catalog.quantization import Quantization
@@ -105,13 +105,7 @@ class Catalog:
         Raises:
             Unsupported: UnknownModel, with the ids that resemble the name.
         """
-        return self._recall("model", self._model_key(name), _MODEL, lambda: self._facts(name))
-
-    def _facts(self, name: str) -> ModelFacts:
-        facts: ModelFacts = _aic().read_model(self._place(name))
-        if name in self._places:
-            check_facts(facts, self._places[name])
-        return facts
+        return self._recall("model", self._model_key(name), _MODEL, lambda: _aic().read_model(self._place(name)))
 
     def hardware(self, sku: str) -> Hardware:
         """Description of a SKU.

@@ -12,21 +12,41 @@ import re
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
 from dgdr_api.model_ref import ModelConfigMap, ModelRef, RemoteCode
 
 from dgdr_job.catalog.errors import Reason, Unsupported
-from dgdr_job.catalog.model import ModelFacts
 from dgdr_job.catalog.wheel import is_local, near, shipped_models
 
 CONFIG, QUANTIZATION = "config.json", "hf_quant_config.json"
 MAX_BYTES = 8 * 1024 * 1024
 """Of one file; the largest that is shipped has 3 MiB."""
-MOST = 100_000_000
+MOST = 1 << 24
 """Beyond any size of any model: tokens of its context are the largest, 10 millions so far."""
+SIZES = (
+    "head_dim",
+    "hidden_size",
+    "intermediate_size",
+    "kv_lora_rank",
+    "max_position_embeddings",
+    "moe_intermediate_size",
+    "n_routed_experts",
+    "num_attention_heads",
+    "num_experts",
+    "num_experts_per_tok",
+    "num_hidden_layers",
+    "num_key_value_heads",
+    "num_local_experts",
+    "q_lora_rank",
+    "qk_nope_head_dim",
+    "qk_rope_head_dim",
+    "v_head_dim",
+    "vocab_size",
+)
+"""Keys of a configuration that hold a size; each may be absent or null."""
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _REF_BYTES = 64
 
@@ -123,20 +143,6 @@ def model_of_directory(directory: Path, where: str) -> LocalModel:
     return found
 
 
-def check_facts(facts: ModelFacts, subject: str) -> None:
-    """Refuse sizes that no model has, before anything is computed with them.
-
-    Raises:
-        Unsupported: UnknownModel.
-    """
-    least = {"layers": 1, "hidden_size": 1}
-    for each in fields(facts):
-        value = getattr(facts, each.name)
-        if type(value) is int and not least.get(each.name, 0) <= value <= MOST:
-            bounds = f"{least.get(each.name, 0)} to {MOST:,}"
-            _refuse(f"{subject}: its config.json cannot be used: {each.name} is {value}, must be {bounds}")
-
-
 def _of_config_map(named: ModelConfigMap, inputs: ModelInputs) -> LocalModel:
     where = f"modelRef.config.configMap {named.name}"
     folder = _folder(inputs.config_maps, named.name, where, "--config-map")
@@ -191,8 +197,9 @@ def _folder(folders: Mapping[str, Path], name: str, where: str, option: str) -> 
     return found
 
 
-def _file(root: Path, relative: str, where: str, *, is_needed: bool, most: int = MAX_BYTES) -> bytes | None:
+def _file(root: Path, relative: str, where: str, *, is_needed: bool, most: int | None = None) -> bytes | None:
     """The content of a file below ``root``; None: it is not there. No way out of the folder is followed."""
+    most = MAX_BYTES if most is None else most
     if relative.startswith("/") or ".." in relative.split("/"):
         _refuse(f"{where}: {relative} must be a relative path without a .. segment")
     try:
@@ -236,13 +243,21 @@ def _check_config(config: Mapping[str, Any], what: str) -> None:
     named = config.get("architectures")
     if not (isinstance(named, list) and named and all(isinstance(name, str) for name in named)):
         _refuse(f"{what}: architectures must name the model's class, e.g. [Qwen3ForCausalLM]; it is a model's own file")
+    for part in _parts(config):
+        for key in SIZES:
+            value = part.get(key)
+            if value is not None and not (type(value) is int and 1 <= value <= MOST):
+                _refuse(f"{what}: {key} is {json.dumps(value)[:60]}, must be a whole number from 1 to {MOST:,}")
+
+
+def _parts(config: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """A configuration and the objects in it: a vision-language model's text part is one."""
+    return [config, *(part for part in config.values() if isinstance(part, dict))]
 
 
 def _check_remote_code(model: LocalModel, remote_code: RemoteCode, where: str) -> None:
     """A configuration that brings classes of its own runs only where the request trusts them."""
-    config = json.loads(model.config)
-    parts = [config, *(part for part in config.values() if isinstance(part, dict))]
-    if remote_code == "Never" and any(part.get("auto_map") for part in parts):
+    if remote_code == "Never" and any(part.get("auto_map") for part in _parts(json.loads(model.config))):
         _refuse(
             f"{where}: its config.json names Python code of its own (auto_map), which modelRef.remoteCode Never does "
             "not run; set TrustCacheAndRevision (with a revision and cache.pvc) or AlwaysTrust, or leave auto_map out "

@@ -156,7 +156,7 @@ class SearchSpace(ConfigModel):
     """Bound of the KV gate in tokens; absent: what the workload needs."""
     gpus_per_node: Gpus | None = None
     """GPUs per node of every GPU type; absent: those of the catalog."""
-    gpus_per_worker: Counts = WORKER_GPUS
+    gpus_per_worker: Annotated[tuple[Gpus, ...], Field(min_length=1, max_length=64)] = WORKER_GPUS
     """GPUs per worker that are tried."""
     parallel_configs: Annotated[tuple[ParallelConfig, ...], Field(min_length=1, max_length=64)] | None = None
     """Shapes of workers in place of all patterns; each is tried in every role that can have it."""

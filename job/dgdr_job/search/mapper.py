@@ -107,7 +107,9 @@ def load_ratios(load: StaticWorkload) -> tuple[float, ...]:
     if load.kv_load_ratio_range is None:
         return ()
     least, most = load.kv_load_ratio_range.min, load.kv_load_ratio_range.max
-    between = (least * (most / least) ** (step / (RANGE_RATIOS - 1)) for step in range(1, RANGE_RATIOS - 1))
+    shares = [step / (RANGE_RATIOS - 1) for step in range(1, RANGE_RATIOS - 1)]
+    # a product of powers, since the quotient of the ends may exceed all numbers
+    between = (least ** (1 - share) * most**share for share in shares)
     return (least, *between, most)
 
 

@@ -21,7 +21,7 @@ Key = Callable[[int], Any]
 def front(scores: Floats) -> Ints:
     """Positions of the non-dominated points, ascending; of points that are equal in all objectives the first one.
 
-    Scores within 1e-12 relative are equal (engine.md section 6): what is better by a rounding error alone is not better.
+    Scores within 1e-12 relative are equal (engine.md section 6): better by a rounding error alone is not better.
 
     Args:
         scores: [points, objectives], higher is better.

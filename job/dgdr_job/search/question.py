@@ -31,6 +31,8 @@ GOAL_OF_METRIC: dict[Metric, Goal] = {
     "minGpus": "fewest_gpus",
 }
 """What worker counts are chosen for when nobody waits. The last four depend on the rows alone, or on the GPUs alone."""
+MOST_CONCURRENCY = 2**53
+"""More requests in flight than any deployment runs, and still a whole number that a double holds exactly."""
 DEPENDS_ON_COUNTS: frozenset[Metric] = frozenset({"throughput", "throughputPerGpu", "throughputPerCost", "minGpus"})
 HOLDS_THE_WAIT: frozenset[Metric] = frozenset({"ttft", "e2eLatency"})
 """Metrics that fall as the rate grows, under a fixed concurrency."""
@@ -95,7 +97,8 @@ class Question:
             workers: how many there are.
         """
         at_once = held * workers // self.mean_request_tokens
-        share = np.floor((self.kv_load_ratio or 0.0) * at_once * (1 + TIE)).astype(np.int64)
+        share = np.floor((self.kv_load_ratio or 0.0) * at_once * (1 + TIE))
+        share = np.minimum(share, MOST_CONCURRENCY).astype(np.int64)
         return np.where(at_once >= 1, np.maximum(share, 1), 0)
 
     @property

@@ -19,7 +19,7 @@ from dgdr_job.search.points import Points, mean_e2e_ms, within
 from dgdr_job.search.question import Question
 from dgdr_job.search.role_table import RoleTable
 from dgdr_job.space.counts import agg_pairs, count_deployments, most_workers_of
-from dgdr_job.space.limits import POOL_OF_ROLE, PoolName
+from dgdr_job.space.limits import POOL_OF_ROLE, Limits, PoolName
 
 Mask = npt.NDArray[np.bool_]
 
@@ -265,14 +265,20 @@ def _no_counts(question: Question, gpus: Mapping[PoolName, int]) -> Verdict:
     least = sum(gpus.values())
     if least > limits.gpu_budget:
         text = f"one worker of each role takes {least} GPUs, {limits.budget_name} is {limits.gpu_budget}"
-        return "infeasible", "gpu_budget", text
-    caps = [f"at most {cap} {pool} GPUs" for pool in gpus if (cap := limits.caps(pool)[0]) is not None]
-    caps += [f"at most {cap} {pool} workers" for pool in gpus if (cap := limits.caps(pool)[1]) is not None]
-    caps += [f"{cap.name} of {cap.gpus} GPUs for {' and '.join(sorted(cap.pools))}" for cap in limits.shared]
-    bounds = f" with {', '.join(caps)}" if caps and len(gpus) > 1 else ""
-    sizes = " and ".join(str(each) for each in gpus.values())
-    text = f"no counts of workers of {sizes} GPUs make {limits.min_gpu_budget} to {limits.gpu_budget} GPUs{bounds}"
+    else:
+        sizes = " and ".join(str(each) for each in gpus.values())
+        text = f"no counts of workers of {sizes} GPUs make {within_limits(limits, tuple(gpus))}"
     return "infeasible", "gpu_budget", text
+
+
+def within_limits(limits: Limits, pools: Sequence[PoolName]) -> str:
+    """The limits on the GPUs of a deployment of these pools in words, with the fields that set them."""
+    least = "" if limits.min_gpu_budget == 1 else f"at least {limits.min_gpu_budget} (hardware.gpu.minBudget) and "
+    budget = f"{least}at most {limits.gpu_budget} GPUs ({limits.budget_name})"
+    caps = [f"at most {cap} {pool} GPUs" for pool in pools if (cap := limits.caps(pool)[0]) is not None]
+    caps += [f"at most {cap} {pool} workers" for pool in pools if (cap := limits.caps(pool)[1]) is not None]
+    caps += [f"{cap.name} of {cap.gpus} GPUs for {' and '.join(sorted(cap.pools))}" for cap in limits.shared]
+    return f"{budget} with {', '.join(caps)}" if caps and len(pools) > 1 else budget
 
 
 def _load(question: Question, most_slots: int, most_rate: float, needed_rate: float) -> Verdict:

@@ -100,24 +100,21 @@ def prefill(
     """
     kept: list[tuple[int, int, KvEstimate]] = []
     reason: ReasonCategory = "resource_limit"
-    detail = (
-        f"{shape.label}: no listed token budget ({_listed(role.knobs.max_num_batched_tokens)}) "
-        f"covers a prompt of {workload.prompt_tokens:,} tokens"
-    )
-    encoder = InlineEncoder(catalog, role.identity, shape, role.images, constants.prefill_batches)
-    for batch in constants.prefill_batches:
+    detail = ""
+    prompts = sorted(set(constants.prefill_batches))
+    encoder = InlineEncoder(catalog, role.identity, shape, role.images, prompts)
+    for batch in prompts:
         budget = role.knobs.batched_tokens_for(batch * workload.prompt_tokens)
         running = batch * shape.pp
         if budget is None or running > role.knobs.max_num_seqs[-1]:
+            detail = detail or _not_listed(shape, running, budget, role, workload)
             continue
         problems = _inexpressible(role, shape, running, budget)
         if problems:
             reason, detail = "backend_topology", problems[0]
             continue
         estimate = encoder.beside(catalog.kv(role.identity, shape, budget, role.knobs.memory_fraction[0]), batch)
-        if has_room(estimate.tokens_per_rank, role.max_sequence_tokens) and running * workload.prompt_tokens <= (
-            estimate.tokens_per_rank
-        ):
+        if _holds_longest(estimate, role) and running * workload.prompt_tokens <= estimate.tokens_per_rank:
             kept.append((batch, budget, estimate))
         else:
             reason, detail = "kv_capacity", _no_room(shape, budget, estimate, role, workload)
@@ -308,11 +305,22 @@ def _batches(
     return found
 
 
+def _fits(running: int, budget: int, left: KvEstimate, role: RoleInput, workload: Workload) -> bool:
+    """Whether so many requests of full length can run in this KV cache, the listed sequences and the budget."""
+    return running <= min(role.knobs.max_num_seqs[-1], budget, _held(left, role, workload))
+
+
 def _held(left: KvEstimate, role: RoleInput, workload: Workload) -> int:
     """Requests of full length that this KV cache holds, 0 where it does not hold the longest one."""
-    if not has_room(left.tokens_per_rank, role.max_sequence_tokens):
+    if not _holds_longest(left, role):
         return 0
     return max_batch(left.tokens_per_rank, workload.prompt_tokens + workload.osl)
+
+
+def _holds_longest(estimate: KvEstimate, role: RoleInput) -> bool:
+    """Whether the KV cache passes the gate, and holds the longest request in whole blocks: else no engine starts."""
+    block, longest = role.knobs.block_size[0], role.max_sequence_tokens
+    return has_room(estimate.tokens_per_rank, longest) and estimate.tokens_per_rank // block >= -(-longest // block)
 
 
 def _inexpressible(role: RoleInput, shape: Shape, batch: int, budget: int) -> list[str]:
@@ -327,9 +335,23 @@ def _inexpressible(role: RoleInput, shape: Shape, batch: int, budget: int) -> li
 
 
 def _no_room(shape: Shape, budget: int, estimate: KvEstimate, role: RoleInput, workload: Workload) -> str:
+    block = role.knobs.block_size[0]
+    blocks = f" (blocks of {block:,})" if block > 1 else ""
     return (
-        f"{shape.label}: {estimate.tokens_per_rank:,} KV tokens per rank at a token budget of {budget:,} do not hold "
-        f"the longest request of {role.max_sequence_tokens:,} tokens beside prompts of {workload.prompt_tokens:,}"
+        f"{shape.label}: {estimate.tokens_per_rank:,} KV tokens per rank{blocks} at a token budget of {budget:,} do "
+        f"not hold the longest request of {role.max_sequence_tokens:,} tokens beside prompts of "
+        f"{workload.prompt_tokens:,}"
+    )
+
+
+def _not_listed(shape: Shape, batch: int, budget: int | None, role: RoleInput, workload: Workload) -> str:
+    """Why no listed limit lets a prefill pass have so many prompts."""
+    if budget is not None:
+        return f"{shape.label}: no listed limit of sequences ({_listed(role.knobs.max_num_seqs)}) allows {batch:,}"
+    prompts = "a prompt" if batch == 1 else f"{batch:,} prompts"
+    return (
+        f"{shape.label}: no listed token budget ({_listed(role.knobs.max_num_batched_tokens)}) "
+        f"covers {prompts} of {workload.prompt_tokens:,} tokens"
     )
 
 

@@ -11,8 +11,10 @@ from dgdr_job.catalog.errors import Unsupported
 from dgdr_job.search.branches import Branch, RolePlan, plan_branch, tuples_of
 from dgdr_job.search.explicit import check_parallel_configs
 from dgdr_job.search.mapper import search_config
+from dgdr_job.search.refusals import within_limits
 from dgdr_job.search.resolved import rounds_of, version_chains
 from dgdr_job.search.visual import images_of, visual_tokens
+from dgdr_job.space.limits import POOL_OF_ROLE
 
 NOTE = (
     "pairs = (prefill shape, workers) x (decode shape, workers), or (agg shape, workers), with encode workers also x "
@@ -59,7 +61,12 @@ def _branch(branch: Branch, rounds: int, *, kv_gated: bool) -> dict[str, Any]:
         "shapes": {role.kind: len(role.gated.kept) for role in branch.roles},
         "pairs": branch.pairs,
         "pool": branch.pool * rounds,
-        "removed": [*_illegal(branch), *([_gated(branch)] if kv_gated else []), *_too_wide(branch)],
+        "removed": [
+            *_illegal(branch),
+            *([_gated(branch)] if kv_gated else []),
+            *_too_wide(branch),
+            *_no_counts(branch),
+        ],
         "shapeLabels": {role.kind: [shape.label for shape in role.gated.kept] for role in branch.roles},
         "knobs": {role.kind: _knobs(role) for role in branch.roles},
     }
@@ -101,6 +108,23 @@ def _too_wide(branch: Branch) -> list[dict[str, Any]]:
     example = f"{' + '.join(shape.label for shape in least)} take {sum(shape.gpus for shape in least)} GPUs"
     detail = f"{len(wide)} combinations of shapes exceed the budget of {branch.limits.gpu_budget} GPUs, e.g. {example}"
     return [{"reason": "gpu_budget", "count": len(wide), "detail": detail}]
+
+
+def _no_counts(branch: Branch) -> list[dict[str, Any]]:
+    """Shapes, or pairs of them, that fit into the budget and of which no worker counts keep the other limits."""
+    limits = branch.limits
+    combinations = [
+        chosen
+        for chosen in itertools.product(*(role.gated.kept for role in branch.roles))
+        if sum(shape.gpus for shape in chosen) <= limits.gpu_budget
+        and branch.pairs_of(*((shape,) for shape in chosen)) == 0
+    ]
+    if not combinations:
+        return []
+    example = " + ".join(shape.label for shape in combinations[0])
+    bounds = within_limits(limits, [POOL_OF_ROLE[role.kind] for role in branch.roles])
+    detail = f"{len(combinations)} combinations of shapes have no worker counts that make {bounds}, e.g. {example}"
+    return [{"reason": "gpu_budget", "count": len(combinations), "detail": detail}]
 
 
 def _gated(branch: Branch) -> dict[str, Any]:

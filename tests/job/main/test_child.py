@@ -11,19 +11,21 @@ from typing import Any
 import pytest
 from dgdr_api.base import wire
 from dgdr_api.events import Counters, Event, RoundCompleted
+from dgdr_job.catalog.local import ModelInputs
 from dgdr_job.main import child
 from dgdr_job.main.child import Emitter, search
 from pydantic import TypeAdapter
 
+from tests.conftest import ROOT
 from tests.job.search.runs import run
 
 EVENT: TypeAdapter[Event] = TypeAdapter(Event)
 ENVELOPE = {"attempt": "a", "runUid": "u", "time": "2026-01-02T03:04:05Z"}
 
 
-def told(path: Path) -> tuple[int, list[tuple[str, Any]]]:
+def told(path: Path, **mounts: Path) -> tuple[int, list[tuple[str, Any]]]:
     pipe = io.BytesIO()
-    code = search(path, Emitter(pipe))
+    code = search(path, Emitter(pipe), **mounts)
     lines = [line.partition(b" ") for line in pipe.getvalue().splitlines()]
     return code, [(kind.decode(), json.loads(data)) for kind, _, data in lines]
 
@@ -64,6 +66,32 @@ def test_a_bad_input_is_named(tmp_path: Path, content: object, message: str) -> 
     ((kind, data),) = lines
     assert (kind, data["reason"]) == ("search.failed", "InvalidSpec")
     assert message in data["message"]
+
+
+def test_the_model_of_a_run_is_read_from_what_is_mounted(tmp_path: Path) -> None:
+    llama = ROOT / "tests" / "data" / "models" / "llama-fp8-dynamic" / "config.json"
+    ref = {"name": "me/llama", "config": {"configMap": {"name": "llama", "key": "l.json"}}}
+    spec = run("sglang", modelRef=ref, search={"topologies": ["agg"]}, hardware={"gpu": {"budget": 1}})
+    path = run_file(tmp_path, wire(spec))
+    (tmp_path / "maps" / "llama").mkdir(parents=True)
+    for content, outcome, message in (
+        (llama.read_text(), "SearchSucceeded", "best throughputPerGpu"),
+        ("{}", "Unsupported", "modelRef.config.configMap llama, key l.json: architectures must name the model's class"),
+    ):
+        (tmp_path / "maps" / "llama" / "l.json").write_text(content)
+        code, lines = told(path, claims=tmp_path / "claims", config_maps=tmp_path / "maps")
+        assert code == 0
+        kind, data = lines[-1]
+        assert (kind, data["outcome"]) == ("search.completed", outcome)
+        assert message in data["message"]
+
+
+def test_mounts_are_named_by_what_the_run_names(tmp_path: Path) -> None:
+    ref = {"name": "me/a", "config": {"configMap": {"name": "a"}}, "cache": {"pvc": {"name": "b"}}}
+    found = child.model_inputs(run(modelRef=ref), claims=Path("/c"), config_maps=Path("/m"))
+    assert found == ModelInputs(config_maps={"a": Path("/m/a")}, claims={"b": Path("/c/b")})
+    assert child.model_inputs(run(modelRef=ref), claims=None, config_maps=None) == ModelInputs()
+    assert child.model_inputs(run(), claims=Path("/c"), config_maps=Path("/m")) == ModelInputs()
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:

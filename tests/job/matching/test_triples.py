@@ -7,10 +7,11 @@ from typing import get_args
 import numpy as np
 import pytest
 from dgdr_job.matching import match, reference
-from dgdr_job.matching.arrays import Goal, Prices
+from dgdr_job.matching.arrays import ONE_PRICE, Goal, Ints, Prices
 from dgdr_job.matching.fixed_decode import FixedDecode, all_others, best_others
 from dgdr_job.matching.matched import Matched, concatenate
-from dgdr_job.space.limits import Limits, PoolName
+from dgdr_job.matching.tuples import Pool, Tuples
+from dgdr_job.space.limits import Limits, PoolName, SharedCap
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -155,3 +156,40 @@ def test_with_given_decode_workers_the_others_equal_trying_all(
             better = (every.pair == index) & (every.rate >= found.rate[mine[index]] * (1 - 1e-12))
             assert (better & (every.gpus <= found.gpus[mine[index]])).any() or goal == "rate_per_cost"
             assert set(every.decode_workers[every.pair == index].tolist()) == {count}
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("goal", GOALS)
+def test_what_is_not_looked_at_could_not_win(goal: Goal, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On budgets beyond trying all: the same with every count of every pool, and every rate padded."""
+    random = np.random.default_rng(seed)
+    size, budget = 150, 40
+    columns = {name: (random.uniform(0.5, 9.0, size), random.choice([1, 2, 3, 4], size)) for name in EPD}
+    tuples = Tuples(
+        tuple(Pool(name, rate, gpus) for name, (rate, gpus) in columns.items()),
+        np.where(random.random(size) < 0.5, np.inf, random.uniform(1.0, 40.0, size)),
+        np.zeros(size),
+    )
+    prices = Prices(*random.uniform(0.5, 4.0, 3)) if seed % 2 else ONE_PRICE
+    shared = (SharedCap(frozenset({"prefill", "encode"}), 28),) if seed % 3 else ()
+    limits = Limits(budget, int(random.integers(20, 39)), max_decode_gpus=24, shared=shared)
+    found = match.best_deployments(tuples, limits, goal, prices)
+
+    def every_count(tuples: Tuples, limits: Limits, most: tuple[Ints, ...]) -> tuple[Ints, ...]:
+        return tuple(np.where(np.minimum.reduce(most) >= 1, each, 0) for each in most)
+
+    monkeypatch.setattr(match, "saturated_workers", every_count)
+    monkeypatch.setattr(match._Best, "could_gain", lambda *asked: asked[2])
+    everything = match.best_deployments(tuples, limits, goal, prices)
+    assert len(found) > size // 2
+    for name in Matched.__dataclass_fields__:
+        assert getattr(found, name).tolist() == getattr(everything, name).tolist()
+
+
+def test_each_shared_cap_is_enforced_alone() -> None:
+    """One decode worker serves 3/s; the first cap leaves room for 3 prefill, the second for 2 encode workers."""
+    row = Row({"prefill": (1.0, 1), "decode": (3.0, 1), "encode": (1.0, 1)}, 1, float("inf"), 0.0)
+    first, second = (SharedCap(frozenset({"prefill", "decode"}), 4), SharedCap(frozenset({"decode", "encode"}), 3))
+    for shared, expected in (((first,), 3.0), ((second,), 2.0), ((first, second), 2.0), ((second, first), 2.0)):
+        found = match.best_deployments(tuples_of([row]), Limits(gpu_budget=20, shared=shared), "rate")
+        assert found.rate.tolist() == [expected]

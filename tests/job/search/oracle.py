@@ -25,7 +25,9 @@ LOWER_IS_BETTER = ("ttft", "e2eLatency", "minGpus")
 class Silicon(Protocol):
     """Raw times and KV tokens of a worker on a GPU type, split as (tp, attention dp, moe tp, moe ep)."""
 
-    is_moe: bool
+    @property
+    def is_moe(self) -> bool:
+        """Whether the model has experts."""
 
     def prefill_ms(self, sku: str, split: "Split", batch: int) -> float:
         """One pass over so many prompts on each rank."""
@@ -171,9 +173,13 @@ class Oracle:
         """The listed values of an engine limit, ascending."""
         return sorted(self.space.get(f"{role}_{name}", default))
 
+    def holds_longest(self, kv_tokens: int) -> bool:
+        """Section 4: more tokens than the longest sequence, and in whole blocks as many (docs/decisions.md)."""
+        return kv_tokens > self.longest and kv_tokens // self.block >= math.ceil(self.longest / self.block)
+
     def batches(self, kv_tokens: int, most: int) -> list[int]:
         """Section 6: batches whose requests the KV cache holds at full length; section 4: the longest one fits."""
-        if kv_tokens <= self.longest:
+        if not self.holds_longest(kv_tokens):
             return []
         return [b for b in GRID if b * (self.isl + self.osl) <= kv_tokens and b <= most]
 
@@ -186,7 +192,7 @@ class Oracle:
             if not covering or batch > most:
                 continue
             kv = self.silicon.kv_tokens(sku, split, covering[0])
-            if kv <= self.longest or batch * self.isl > kv:
+            if not self.holds_longest(kv) or batch * self.isl > kv:
                 continue
             latency = 1.1 * self.silicon.prefill_ms(sku, split, batch)
             rate = 0.9 * 1000 * batch * split[1] / latency

@@ -1,4 +1,6 @@
-"""A performance model of a few drawn numbers behind the real catalog's interface, for whole searches in milliseconds."""
+"""A performance model of a few drawn numbers behind the catalog's interface, for whole searches in milliseconds."""
+
+# ruff: noqa: ARG002 - methods take what the interface gives them
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -52,7 +54,8 @@ class DrawnSilicon:
 
     def kv_tokens(self, sku: str, split: Split, batched_tokens: int) -> int:
         most: int = pick(self.seed, ("kv", sku, split), (0, 1500, 2300, 4100, 6007, 9999))
-        return max(most - batched_tokens // pick(self.seed, ("activations",), (1024, 64, 16)), 0)
+        pass_tokens_per_kv_token: int = pick(self.seed, ("activations",), (1024, 64, 16))
+        return max(most - batched_tokens // pass_tokens_per_kv_token, 0)
 
 
 class DrawnCatalog(Catalog):

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from dgdr_api.documented import DocumentedSchema
 from dgdr_job.search.config import SmartSearchConfig
 from dgdr_job.search.mapper import OWNER
 from dgdr_job.search.problems import part_of
@@ -130,7 +131,7 @@ def test_every_key_is_set_by_one_field_of_the_request_or_by_search_parameters() 
 
 
 def test_every_key_is_described() -> None:
-    parts = SmartSearchConfig.model_json_schema()["$defs"]
+    parts = SmartSearchConfig.model_json_schema(schema_generator=DocumentedSchema)["$defs"]
     missing = [
         f"{part}.{name}"
         for part in ("SearchSpace", "Encode", "ImageInput", "Workload", "Goal", "Sla", "Sweep", "Adapters", "Runtime")

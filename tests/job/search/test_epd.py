@@ -72,6 +72,14 @@ class TestPeersRequest:
         assert found.metrics["requestThroughputPerS"] == pytest.approx(35.597, rel=1e-4)
         assert found.metrics["ttftMs"] == pytest.approx(569.846, rel=1e-4)
 
+    def test_the_peers_inline_deployment_is_found_with_its_figures(self, both: Events) -> None:
+        """Without --enable-epd: 690.154 tok/s/GPU, 13 prefill and 3 decode b120; it counts 1.1 on the encoder too."""
+        found = {tuple(deployment(each)): each.evaluation for each in both.reserve}
+        mine = found[("prefill", 13, "tp1", 1), ("decode", 3, "tp1", 120)]
+        assert mine.score == pytest.approx(690.154, rel=1e-3)
+        assert mine.metrics["tpotMs"] == pytest.approx(30.091, rel=1e-4)
+        assert mine.metrics["ttftMs"] == pytest.approx(572.22 - 1.8 * 0.1 * 13.192, rel=1e-4)
+
     def test_larger_batches_are_no_better_here(self, catalog: Catalog, told: Events) -> None:
         """One encode worker serves 68 requests/s at batch 1, all prefill workers 36: its batch does not bind."""
         keys = {"parameters": {"search_space": {"encode": {"free_batch": True}}}}

@@ -36,6 +36,20 @@ def in_flight(ratio: float, held: int, workers: int) -> int:
     return int(question(ratio).own_concurrency(np.array([held]), np.array([workers]))[0])
 
 
+def test_a_ratio_beyond_all_numbers_is_a_load_that_nothing_carries() -> None:
+    """1e15 of 4 million requests is no 64-bit number; it must not become a small or a negative one."""
+    assert in_flight(1e15, 800_000_000, 1) > 10**15
+
+
+@pytest.mark.parametrize("ends", [(1e-300, 1e15), (5e-324, 1.0), (0.5, math.nextafter(0.5, 1))])
+def test_a_range_of_any_ends_has_five_finite_ratios(ends: tuple[float, float]) -> None:
+    low, high = ends
+    load = {"static": {"saturated": None, "kvLoadRatioRange": {"min": low, "max": high}}}
+    ratios = search_config(run(workload=load, objective={"mode": "pareto"}), {"vllm": "0.24.0"}).workload.kv_load_ratios
+    assert (ratios[0], ratios[-1]) == ends
+    assert all(low <= ratio <= high for ratio in ratios)
+
+
 def test_the_worked_example() -> None:
     """10,000 tokens a rank in blocks of 64, two ranks, three workers, isl 100, osl 100: engine.md section 4."""
     data = ShapeData(

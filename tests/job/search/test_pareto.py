@@ -22,6 +22,13 @@ matrices = (
 )
 
 
+def test_what_is_better_by_rounding_alone_is_not_on_the_front() -> None:
+    """The same rate per cost on 2 and on 6 GPUs, computed as products that round differently."""
+    scores = np.array([[0.1 * 3, -6.0], [0.3, -2.0], [0.3 * (1 + 1e-9), -7.0], [0.0, -1.0], [-0.0, -1.0]])
+    assert scores[0, 0] > scores[1, 0]
+    assert pareto.front(scores).tolist() == [1, 2, 3]
+
+
 @settings(max_examples=300, deadline=None)
 @given(scores=matrices)
 def test_front_is_the_set_that_nothing_dominates(scores: Floats) -> None:

@@ -50,6 +50,43 @@ def test_a_prefill_batch_takes_the_least_budget_that_covers_it(catalog: Catalog)
     ]
 
 
+def test_a_decode_batch_takes_the_least_budget_that_covers_it(catalog: Catalog) -> None:
+    """A token of each sequence; the KV cache is that beside the row's own budget."""
+    found = rows(catalog, role("decode", replace(KNOBS, max_num_batched_tokens=(4, 8, 65_536))))
+    budgets = dict(zip(found.batch.tolist(), found.batched_tokens.tolist(), strict=True))
+    assert [budgets[batch] for batch in (1, 4, 5, 8, 9, 48)] == [4, 4, 8, 8, 65_536, 65_536]
+    own = {budget: catalog.kv(QWEN, Shape(), budget).tokens_per_rank for budget in (4, 8, 65_536)}
+    assert own[65_536] < own[8]
+    assert [each.tokens_per_rank for each in found.estimates] == [own[budget] for budget in budgets.values()]
+
+
+def test_a_budget_below_a_batch_leaves_it_out(catalog: Catalog) -> None:
+    found = rows(catalog, role("decode", replace(KNOBS, max_num_batched_tokens=(3,))))
+    assert found.batch.tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("kind", ["prefill", "decode", "agg"])
+def test_the_longest_request_fits_in_whole_blocks(kind: RoleKind, catalog: Catalog) -> None:
+    """An engine takes blocks, never a part of one, and does not start without room for its maximum length."""
+    tokens = catalog.kv(QWEN, Shape(), 8192).tokens_per_rank
+    knobs = replace(KNOBS, max_num_batched_tokens=(8192,))
+    assert len(rows(catalog, role(kind, replace(knobs, block_size=(tokens,)))).batch) > 0
+    for block, longest in ((tokens + 1, 3300), (tokens * 2 // 3, tokens - 1)):
+        with pytest.raises(NoRow) as refused:
+            rows(catalog, role(kind, replace(knobs, block_size=(block,)), longest))
+        assert refused.value.reason == "kv_capacity"
+        assert f"blocks of {block:,}" in refused.value.detail
+
+
+def test_many_prompts_that_no_budget_covers(catalog: Catalog) -> None:
+    for batches, words in (((1000,), "covers 1,000 prompts of 3,000 tokens"), ((600,), "covers 600 prompts")):
+        with pytest.raises(NoRow, match=words):
+            rows(catalog, role("prefill"), constants=RateMatching(prefill_batches=batches))
+    few = replace(KNOBS, max_num_seqs=(1,))
+    with pytest.raises(NoRow, match=r"no listed limit of sequences \(1\) allows 2"):
+        rows(catalog, role("prefill", few), constants=RateMatching(prefill_batches=(2,)))
+
+
 @pytest.mark.parametrize("kind", ["prefill", "decode", "agg"])
 def test_listed_sequences_bound_the_batch(kind: RoleKind, catalog: Catalog) -> None:
     knobs = replace(KNOBS, max_num_seqs=(2, 4))

@@ -194,14 +194,17 @@ def ask(metric: Metric = "throughputPerGpu", sla: Sla | None = None, **load: flo
 AGG = table("agg", {1: [(4, 10.0, 100.0, 20.0)]})
 PREFILL = table("prefill", {1: [(1, 10.0, 100.0, 0.0)]})
 DECODE = table("decode", {1: [(4, 10.0, 0.0, 20.0)]})
+BELOW = 1 - 1e-11
+"""Just beyond the tie of 1e-12 within which means are equal."""
 
 
 @pytest.mark.parametrize(
     ("met", "missed"),
     [
-        (Sla(ttft_ms=100, itl_ms=20), Sla(ttft_ms=np.nextafter(100.0, 0), itl_ms=20)),
-        (Sla(ttft_ms=100, itl_ms=20), Sla(ttft_ms=100, itl_ms=np.nextafter(20.0, 0))),
-        (Sla(e2e_ms=280), Sla(e2e_ms=np.nextafter(280.0, 0))),
+        (Sla(ttft_ms=100, itl_ms=20), Sla(ttft_ms=100 * BELOW, itl_ms=20)),
+        (Sla(ttft_ms=100, itl_ms=20), Sla(ttft_ms=100, itl_ms=20 * BELOW)),
+        (Sla(ttft_ms=float(np.nextafter(100.0, 0)), itl_ms=20), Sla(ttft_ms=100 * BELOW, itl_ms=20)),
+        (Sla(e2e_ms=280), Sla(e2e_ms=280 * BELOW)),
     ],
 )
 def test_bounds_are_inclusive(met: Sla, missed: Sla) -> None:
@@ -221,6 +224,8 @@ def test_refusals_carry_the_numbers_that_were_compared() -> None:
     assert sla.refusals[0].detail == "least TTFT 100 ms > 50 ms, least TPOT 20 ms > 12.5 ms"
     e2e = static.evaluate_agg(AGG, ask(sla=Sla(e2e_ms=279)))
     assert e2e.refusals[0].detail == "least e2e 280 ms > 279 ms"
+    close = static.evaluate_agg(AGG, ask(sla=Sla(e2e_ms=279.99999)))
+    assert close.refusals[0].detail == "least e2e 280.0 ms > 279.99999 ms"
     load = static.evaluate_agg(AGG, ask(concurrency=33))
     assert load.refusals[0].detail == "33 requests are in flight, 8 GPUs hold at most 32 within the bounds"
     rate = static.evaluate_pools((PREFILL, DECODE), ask(request_rate=41))
@@ -231,7 +236,9 @@ def test_refusals_carry_the_numbers_that_were_compared() -> None:
     )
     odd = table("agg", {3: [(1, 1.0, 1.0, 1.0)]})
     seven = Question(SATURATED, Sla(), Limits(8, 7), ("throughput",), pareto=False)
-    assert static.evaluate_agg(odd, seven).refusals[0].detail == "no counts of workers of 3 GPUs make 7 to 8 GPUs"
+    assert static.evaluate_agg(odd, seven).refusals[0].detail == (
+        "no counts of workers of 3 GPUs make at least 7 (hardware.gpu.minBudget) and at most 8 GPUs (the budget)"
+    )
 
 
 def test_a_strict_bound_holds_for_the_wait_of_a_fixed_concurrency() -> None:

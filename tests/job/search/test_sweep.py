@@ -243,7 +243,7 @@ class TestNothingToFind:
             catalog,
         )
         assert told.completed.outcome == "NoFeasibleCandidate"
-        assert "no counts of workers of 4 GPUs make 15 to 15 GPUs" in told.completed.message
+        assert "no counts of workers of 4 GPUs make at least 15 (hardware.gpu.minBudget)" in told.completed.message
         assert told.completed.counters.scheduled == 0
 
     @pytest.mark.parametrize(
