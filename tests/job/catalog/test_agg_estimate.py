@@ -25,7 +25,8 @@ def by_the_core(
     performance = catalog.performance(identity)
     model, _ = performance.built(shape)
     backend: Any = get_backend(identity.backend)
-    summary = backend.run_agg(model, performance.database, runtime, ctx_tokens=ctx_tokens)
+    with performance.guarded(", run_agg"):  # the package leaves paths in the environment
+        summary = backend.run_agg(model, performance.database, runtime, ctx_tokens=ctx_tokens)
     row, passes = summary.get_result_dict(), summary.get_per_ops_data()["scheduling"]
     if runtime.osl == 1:
         all_ms = row["encoder_latency"] + passes["num_mix_steps"] * passes["mix_step_latency_ms"]
