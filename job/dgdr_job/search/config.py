@@ -268,6 +268,12 @@ class SearchSpace(ConfigModel):
             return None
         return tuple(dict.fromkeys(config.shape for config in self.parallel_configs))
 
+    @property
+    def worker_widths(self) -> tuple[int, ...]:
+        """GPUs of one worker that are tried, ascending."""
+        shapes = self.explicit_shapes
+        return self.gpus_per_worker if shapes is None else tuple(sorted({shape.gpus for shape in shapes}))
+
     def sku_of(self, kind: RoleKind) -> str:
         """The GPU type of a role; aggregated workers always take ``hardware_sku``."""
         own = {
