@@ -121,6 +121,11 @@ class ParallelConfig(ConfigModel):
     """Context parallelism."""
 
     @property
+    def gpus(self) -> int:
+        """GPUs of one worker, legal or not: `Shape.gpus`."""
+        return self.tp * self.pp * self.attention_dp * self.cp
+
+    @property
     def shape(self) -> Shape:
         """The shape; a ValueError where experts do not fill the worker (`dgdr_job.search.explicit` says it better)."""
         return Shape(**self.model_dump())
@@ -271,8 +276,8 @@ class SearchSpace(ConfigModel):
     @property
     def worker_widths(self) -> tuple[int, ...]:
         """GPUs of one worker that are tried, ascending."""
-        shapes = self.explicit_shapes
-        return self.gpus_per_worker if shapes is None else tuple(sorted({shape.gpus for shape in shapes}))
+        configs = self.parallel_configs
+        return self.gpus_per_worker if configs is None else tuple(sorted({config.gpus for config in configs}))
 
     def sku_of(self, kind: RoleKind) -> str:
         """The GPU type of a role; aggregated workers always take ``hardware_sku``."""
