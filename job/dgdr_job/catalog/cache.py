@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-_SCHEMA = 2
+_SCHEMA = 3
 """Part of every key: raised when the meaning of a cached value changes."""
 
 

@@ -40,7 +40,7 @@ def _excluded(space: SearchSpace, topology: Topology, encoder: EncoderPlacement)
     cap.
     """
     kinds = role_kinds(topology, encoder)
-    smallest = {kind: space.encode.tp[0] if kind == "encode" else space.gpus_per_worker[0] for kind in kinds}
+    smallest = {kind: space.encode.tp[0] if kind == "encode" else space.worker_widths[0] for kind in kinds}
     for kind in kinds:
         name, cap = _tightest(space, kind)
         if cap < smallest[kind]:
@@ -86,7 +86,7 @@ def _tightest(space: SearchSpace, kind: RoleKind) -> tuple[str, int]:
         if gpus is not None:
             caps[f"max_{kind}_gpus"] = gpus
         if workers is not None:
-            caps[f"max_{kind}_workers"] = workers * space.gpus_per_worker[-1]
+            caps[f"max_{kind}_workers"] = workers * space.worker_widths[-1]
     if kind == "encode" and space.encode.max_workers is not None:
         caps["encode.max_workers"] = space.encode.max_workers * space.encode.tp[-1]
     name = min(caps, key=caps.__getitem__)

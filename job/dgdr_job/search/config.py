@@ -121,6 +121,11 @@ class ParallelConfig(ConfigModel):
     """Context parallelism."""
 
     @property
+    def gpus(self) -> int:
+        """GPUs of one worker, legal or not: `Shape.gpus`."""
+        return self.tp * self.pp * self.attention_dp * self.cp
+
+    @property
     def shape(self) -> Shape:
         """The shape; a ValueError where experts do not fill the worker (`dgdr_job.search.explicit` says it better)."""
         return Shape(**self.model_dump())
@@ -267,6 +272,12 @@ class SearchSpace(ConfigModel):
         if self.parallel_configs is None:
             return None
         return tuple(dict.fromkeys(config.shape for config in self.parallel_configs))
+
+    @property
+    def worker_widths(self) -> tuple[int, ...]:
+        """GPUs of one worker that are tried, ascending."""
+        configs = self.parallel_configs
+        return self.gpus_per_worker if configs is None else tuple(sorted({config.gpus for config in configs}))
 
     def sku_of(self, kind: RoleKind) -> str:
         """The GPU type of a role; aggregated workers always take ``hardware_sku``."""

@@ -285,7 +285,7 @@ class TestRefusals:
         refusal = self.refusal(catalog, identity, Shape(tp=8, moe_ep=8))
         assert refusal.reason == Reason.MISSING_OPERATOR_DATA
         assert table in refusal.message
-        assert f"systems/data/{identity.sku}/" in refusal.message
+        assert f" on {identity.sku} with " in refusal.message
 
     def test_heads_that_cannot_be_split_are_no_legal_shape(self, catalog: Catalog) -> None:
         refusal = self.refusal(catalog, QWEN, Shape(tp=3))

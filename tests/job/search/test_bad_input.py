@@ -327,5 +327,5 @@ def test_an_estimate_that_is_no_positive_finite_time_is_no_time(
     told = search(run(search={"topologies": ["disagg"]}), Catalog(DiskCache(tmp_path)))
     assert told.completed.outcome == "Unsupported"
     (coverage,) = told.resolved.coverage
-    assert coverage.reason == "InvalidData"
+    assert coverage.reason == "MissingOperatorData"  # the nearest of a condition's reasons; the message says which
     assert coverage.message.endswith(f": {value} is not a positive time")

@@ -40,7 +40,7 @@ REFUSED: list[tuple[Tuple, str, list[str]]] = [
     (
         replace(QWEN, model="Qwen/Qwen3-32B-FP8", sku="A100"),
         "UnsupportedDtype",
-        ["fp8_block computes in fp8, which this GPU type does not", "use a checkpoint of another number format"],
+        ["the checkpoint's weights are fp8_block, and this GPU has no FP8 compute", "use a bfloat16 checkpoint"],
     ),
     (
         replace(QWEN, model="deepseek-ai/DeepSeek-R1", sku="L40S"),
