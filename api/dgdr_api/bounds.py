@@ -24,8 +24,11 @@ LargeCount = Annotated[int, Field(ge=0, le=2**53 - 1)]
 """A count of points: pools grow with the square of the budget, far beyond 32 bits. A double still holds it exactly."""
 Gpus = Annotated[int, Field(ge=1, le=MAX_GPUS)]
 Positive = Annotated[float, Field(gt=0, le=MAX_NUMBER)]
-Price = Annotated[float, Field(ge=1e-9, le=MAX_NUMBER)]
-"""Of one GPU hour. What is divided by a price stays a number: no request serves that many tokens that it overflows."""
+Price = Annotated[float, Field(gt=1e-9, le=MAX_NUMBER)]
+"""Of one GPU hour. What is divided by a price stays a number: no request serves that many tokens that it overflows.
+
+Exclusive: the API server compares a whole number with the whole part of a bound, and would take 0 as at least 1e-9.
+"""
 NotNegative = Annotated[float, Field(ge=0, le=MAX_NUMBER)]
 Version = Annotated[str, Field(min_length=1, max_length=63)]
 Time = Annotated[

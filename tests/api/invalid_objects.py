@@ -368,8 +368,8 @@ SCHEMA: tuple[Invalid, ...] = (
     schema(
         "price-0",
         "spec.objective.gpuHourCost.h200_sxm",
-        "must be at least 1e-09",
-        "greater than or equal to 1e-09",
+        "must be greater than 1e-09",
+        "should be greater than 0",  # of a whole number the API server takes the whole part of the bound
         ("objective.gpuHourCost", {"h200_sxm": 0}),
     ),
     schema(

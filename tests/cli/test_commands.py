@@ -64,11 +64,13 @@ def test_space_says_what_the_kv_gate_removes(dgdr: Dgdr, write: Write) -> None:
 
 
 def test_space_says_that_no_worker_counts_keep_the_limits(dgdr: Dgdr, write: Write) -> None:
-    caps = {"search_space": {"max_prefill_gpus": 2, "max_decode_gpus": 2}}
+    """One worker of at most 4 GPUs a role, by 7 GPUs and one worker: no sum of two reaches 12, though 7 + 7 does."""
+    of_one = {"gpus": 7, "workers": 1}
+    caps = {f"max_{role}_{unit}": most for role in ("prefill", "decode") for unit, most in of_one.items()}
     request = write(
         spec__hardware__gpu__minBudget=12,
         spec__search__topologies=["disagg"],
-        spec__search__parameters=caps,
+        spec__search__parameters={"search_space": caps},
     )
     (branch,) = json.loads(dgdr("space", request, "-o", "json").stdout)["branches"]
     assert branch["pairs"] == 0
@@ -76,7 +78,8 @@ def test_space_says_that_no_worker_counts_keep_the_limits(dgdr: Dgdr, write: Wri
     assert too_wide["count"] + no_counts["count"] == 25
     assert no_counts["detail"].endswith(
         "make at least 12 (hardware.gpu.minBudget) and at most 16 GPUs (the budget) "
-        "with at most 2 prefill GPUs, at most 2 decode GPUs, e.g. tp1 + tp1"
+        "with at most 7 prefill GPUs, at most 7 decode GPUs, at most 1 prefill workers, at most 1 decode workers, "
+        "e.g. tp1 + tp1"
     )
 
 

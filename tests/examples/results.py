@@ -20,6 +20,8 @@ REQUESTS = (
 )
 NATIVE = "native"
 NAMES = (*REQUESTS, NATIVE)
+NOT_DEPLOYED = ("qwen3-vl-epd", "unsupported")
+"""Examples that end without a deployment, and say why."""
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ import pytest
 from dgdr_cli.main import app
 from typer.testing import CliRunner
 
-from tests.examples.results import NAMES, NATIVE, Result, load
+from tests.examples.results import NAMES, NATIVE, NOT_DEPLOYED, Result, load
 
-FOUND = tuple(name for name in NAMES if name not in ("unsupported", "qwen3-vl-epd"))
+FOUND = tuple(name for name in NAMES if name not in NOT_DEPLOYED)
 
 
 def test_every_example_is_run(examples: Path) -> None:

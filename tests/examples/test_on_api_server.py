@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.controlplane.kubectl import Kubectl
-from tests.examples.results import NAMES, Result, load
+from tests.examples.results import NAMES, NOT_DEPLOYED, Result, load
 
 CRD = Path(__file__).parents[2].parent / "shared/data/crds/nvidia.com_dynamographdeployments.yaml"
 
@@ -19,7 +19,7 @@ def dgd_crd(kubectl: Kubectl) -> None:
 
 
 @pytest.mark.usefixtures("dgd_crd")
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "unsupported"])
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in NOT_DEPLOYED])
 def test_deployments_are_accepted(
     results: dict[str, Result], kubectl: Kubectl, namespace: str, tmp_path: Path, name: str
 ) -> None:

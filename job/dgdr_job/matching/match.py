@@ -46,12 +46,14 @@ def all_deployments(tuples: Tuples, limits: Limits, prices: Prices = ONE_PRICE) 
     the cost is among them. They come in chunks, in no order that means anything.
     """
     held: list[Matched] = []
+    points = 0
     for start, part in _parts(tuples):
         for found in _all(start, part, limits, prices):
             held.append(found)
-            if sum(map(len, held)) >= CHUNK_POINTS:
+            points += len(found)
+            if points >= CHUNK_POINTS:
                 yield concatenate(held)
-                held = []
+                held, points = [], 0
     yield concatenate(held)
 
 

@@ -215,6 +215,21 @@ def test_bounds_are_inclusive(met: Sla, missed: Sla) -> None:
         assert [refusal.reason for refusal in found.refusals] == ["sla_constraint"]
 
 
+@pytest.mark.parametrize("metric", ["throughput", "throughputPerGpu", "minGpus"])
+def test_a_rate_that_is_reached_but_for_rounding_is_carried(metric: Metric) -> None:
+    """49 times 1/49 is a little less than 1 in floats; 49 workers of a 49th of a request per second serve 1/s."""
+    assert 49 * (1 / 49) < 1
+    slow, fast = {1: [(4, 1 / 49, 100.0, 20.0)]}, {1: [(64, 50.0, 100.0, 20.0)]}
+    workload = Workload(isl=100, osl=OSL, request_rate=1.0)
+    question = Question(workload, Sla(ttft_ms=100, itl_ms=20), Limits(gpu_budget=50), (metric,), pareto=False)
+    for points, workers in (
+        (static.evaluate_agg(table("agg", slow), question).points, (0, 49)),
+        (static.evaluate_disagg(table("prefill", slow), table("decode", fast), question).points, (49, 1)),
+        (static.evaluate_disagg(table("prefill", fast), table("decode", slow), question).points, (1, 49)),
+    ):
+        assert (points.prefill_workers[0], points.decode_workers[0]) == workers
+
+
 def test_a_bound_that_is_not_strict_gates_nothing() -> None:
     assert len(static.evaluate_agg(AGG, ask(sla=Sla(ttft_ms=1, itl_ms=1, strict=False))).points) == 1
 
