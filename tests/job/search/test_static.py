@@ -221,11 +221,11 @@ def test_a_rate_that_is_reached_but_for_rounding_is_carried(metric: Metric) -> N
     assert 49 * (1 / 49) < 1
     slow, fast = {1: [(4, 1 / 49, 100.0, 20.0)]}, {1: [(64, 50.0, 100.0, 20.0)]}
     workload = Workload(isl=100, osl=OSL, request_rate=1.0)
-    question = Question(workload, Sla(ttft_ms=100, itl_ms=20), Limits(gpu_budget=50), (metric,), pareto=False)
+    question = Question(workload, Sla(ttft_ms=200, itl_ms=40), Limits(gpu_budget=50), (metric,), pareto=False)
     for points, workers in (
         (static.evaluate_agg(table("agg", slow), question).points, (0, 49)),
-        (static.evaluate_disagg(table("prefill", slow), table("decode", fast), question).points, (49, 1)),
-        (static.evaluate_disagg(table("prefill", fast), table("decode", slow), question).points, (1, 49)),
+        (static.evaluate_pools((table("prefill", slow), table("decode", fast)), question).points, (49, 1)),
+        (static.evaluate_pools((table("prefill", fast), table("decode", slow)), question).points, (1, 49)),
     ):
         assert (points.prefill_workers[0], points.decode_workers[0]) == workers
 
