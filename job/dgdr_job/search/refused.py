@@ -11,7 +11,7 @@ from dgdr_job.search.branches import Branch
 from dgdr_job.search.points import Points
 from dgdr_job.search.refusals import Refusal
 from dgdr_job.search.role_table import RoleTable
-from dgdr_job.search.static import Evaluated
+from dgdr_job.search.static import MOST_POINTS, Evaluated
 
 
 @dataclass(frozen=True)
@@ -44,11 +44,12 @@ def refused_rows(branch: Branch, tables: tuple[RoleTable, ...], found: Evaluated
 
 
 def _pruned(branch: Branch, tables: tuple[RoleTable, ...], points: Points) -> Iterator[RefusedRow]:
-    """Worker counts of shapes that have feasible points, which matching proves no better without listing them."""
+    """Worker counts of shapes that have feasible points, which are no better than listed ones."""
     if len(points) == 0:
         return
     shapes = [table.shape[points.row_of(table.kind)] for table in tables]
     workers = [points.workers_of(table.kind) for table in tables]
+    why = "ranks before it" if len(points) >= MOST_POINTS else "is at least as good with fewer GPUs"
     counts = np.unique(np.stack([*shapes, *workers], axis=1), axis=0)
     served, kept = np.unique(counts[:, : len(tables)], axis=0, return_counts=True)
     for index, listed in zip(served.tolist(), kept.tolist(), strict=True):
@@ -60,7 +61,7 @@ def _pruned(branch: Branch, tables: tuple[RoleTable, ...], points: Points) -> It
                 gpus=sum(shape.gpus for shape in chosen),
                 status="pruned",
                 reason=None,
-                detail=f"{every - listed} of {every} worker counts: a listed one is at least as good with fewer GPUs",
+                detail=f"{every - listed} of {every} worker counts: a listed one {why}",
                 deployments=every - listed,
             )
 

@@ -27,6 +27,9 @@ from dgdr_job.space.limits import POOL_OF_ROLE, Limits, PoolName
 MOST_COUNTS = 50_000_000
 """Counts of a branch that are gone through, in about a minute. Beyond them only the best counts of each pair of rows
 are compared: the best deployment is the same, but places behind it may lack a step."""
+MOST_POINTS = 50_000
+"""Points that a branch lists: the first by rank, and the best of each combination of shapes. They are sent, published
+and looked at one by one."""
 
 
 @dataclass(frozen=True)
@@ -178,6 +181,9 @@ def _search(question: Question, matching: _Matching) -> Points:
     for found in chunks:
         kept = kept.followed_by(matching.points(found))
         kept = kept.take(frugal(kept, matching.shapes(kept), question))
+        if len(kept) > MOST_POINTS:
+            _, best = np.unique(np.stack(matching.shapes(kept)), axis=1, return_index=True)
+            kept = kept.take(np.union1d(np.arange(MOST_POINTS), best))
     return kept
 
 

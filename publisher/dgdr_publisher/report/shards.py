@@ -22,7 +22,7 @@ from dgdr_publisher.resources import RunIdentity
 SHARD_BYTES = 900 * 1024
 """Largest shard as its ConfigMap's value counts: the object limit is 1 MiB, base64 is not part of it."""
 MAX_SHARDS = 8
-MAX_ROWS = 400_000
+MAX_ROWS = 200_000
 """More points are thinned before they are encoded at all, which bounds the memory that it takes."""
 DATA_KEY = "points.parquet"
 LABEL_REPORT = f"{GROUP}/report"

@@ -157,9 +157,11 @@ def test_the_best_deployment_is_the_best_of_all(part: int) -> None:
 
 
 @pytest.mark.parametrize("part", range(2))
-def test_the_best_counts_of_each_pair_alone_have_the_same_best(part: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is done beyond `static.MOST_COUNTS`."""
-    monkeypatch.setattr(static, "MOST_COUNTS", 0)
+@pytest.mark.parametrize(("name", "most"), [("MOST_COUNTS", 0), ("MOST_POINTS", 2)])
+def test_what_is_left_out_beyond_a_bound_is_not_the_best(
+    part: int, name: str, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(static, name, most)
     for seed in range(4000 + part * CASES, 4000 + (part + 1) * CASES):
         request, told, every = both(seed)
         if told is None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -18,6 +19,7 @@ from dgdr_job.catalog.errors import Reason, Unsupported
 from dgdr_job.catalog.identity import PerfIdentity
 from dgdr_job.matching.match import best_deployments
 from dgdr_job.matching.tuples import Pool, Tuples
+from dgdr_job.search import refused, static
 from dgdr_job.search.branches import plan_branch
 from dgdr_job.search.mapper import search_config
 from dgdr_job.search.resolved import version_chains
@@ -113,6 +115,30 @@ class TestQwenOnSixteenGpus:
         assert [deployment(each) for each in priced.reserve] == [deployment(each) for each in qwen.reserve]
         ratio = priced.reserve[0].evaluation.score / qwen.reserve[0].evaluation.score
         assert ratio == pytest.approx(3600 / 2.5)
+
+
+def test_a_branch_lists_the_first_points_and_the_best_of_each_combination_of_shapes(
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = search(run(), catalog)
+    monkeypatch.setattr(static, "MOST_POINTS", 7)
+    monkeypatch.setattr(refused, "MOST_POINTS", 7)
+    told = search(run(), catalog)
+    check_counters(told)
+    assert any("ranks before it" in row["detail"] for row in told.rows)
+    feasible, every = (
+        [row["id"] for row in each.rows if row["status"] == "feasible" and row["branch"] == "vllm/disagg"]
+        for each in (told, whole)
+    )
+    assert 7 < len(feasible) < len(every)
+    assert feasible[:7] == every[:7]
+    assert shapes_of(told) == shapes_of(whole)
+    assert deployment(told.reserve[0]) == deployment(whole.reserve[0])
+
+
+def shapes_of(told: Events) -> set[str]:
+    """The combinations of shapes that have a feasible point."""
+    return {re.sub(r"\d+ x | b\d+", "", row["summary"]) for row in told.rows if row["status"] == "feasible"}
 
 
 def check_counters(told: Events) -> None:

@@ -2,11 +2,14 @@
 
 import base64
 import gzip
+import io
 import json
 import random
 import re
 from typing import Any
 
+import dgdr_publisher.points
+import pyarrow.parquet as pq
 import pytest
 from dgdr_api.events import Evaluations
 from dgdr_publisher.errors import ReportError
@@ -57,6 +60,15 @@ def test_points_come_back_as_they_were_in_any_order_of_the_shards() -> None:
     ]
     assert (report.points, report.kept, report.remark) == (3503, 3503, "")
     assert report.parquet == parquet_bytes(batches, {})
+
+
+def test_groups_of_rows_hold_what_one_group_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    batches = (many(900), points(DISAGG, AGG), many(300, "vllm/disagg"))
+    whole = pq.read_table(io.BytesIO(parquet_bytes(batches, {})))
+    monkeypatch.setattr(dgdr_publisher.points, "GROUP_ROWS", 250)
+    parts = pq.ParquetFile(io.BytesIO(parquet_bytes(batches, {})))
+    assert parts.metadata.num_row_groups == 5
+    assert parts.read().to_pylist() == whole.to_pylist()
 
 
 def _filled(one: Evaluations, other: Evaluations) -> dict[str, Any]:
