@@ -11,6 +11,7 @@ from pydantic import Field, SerializationInfo, SerializerFunctionWrapHandler, mo
 from dgdr_api.base import ApiModel
 from dgdr_api.shape import Shape, total_gpus
 from dgdr_api.terms import Backend, EncoderPlacement, RoleKind, Topology
+from dgdr_api.workload import Images
 
 Text = Annotated[str, Field(min_length=1, max_length=253)]
 PositiveInt = Annotated[int, Field(ge=1, le=2**31 - 1)]
@@ -246,6 +247,8 @@ class ReplayStaticWorkload(ApiModel):
     turns_per_session: PositiveInt = 1
     inter_turn_delay_ms: Milliseconds = 0.0
     turn_history: Literal["fresh", "accumulate"] = "fresh"
+    images: Images | None = None
+    """Images that come with each request."""
 
     @model_serializer(mode="wrap")
     def _written(self, write: SerializerFunctionWrapHandler, info: SerializationInfo) -> dict[str, Any]:
