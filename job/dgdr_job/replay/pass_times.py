@@ -15,6 +15,7 @@ from dgdr_job.replay.errors import InvalidTiming
 
 FIXED, POLYNOMIAL, TABLE = 0, 1, 2
 NS_PER_MS = 1_000_000
+NS_PER_S = 1_000_000_000
 LONGEST_PASS_MS = 1e9
 """Eleven days: what is longer is no pass time."""
 
@@ -77,14 +78,18 @@ class PassTimes:
 
 
 def nanoseconds(milliseconds: float) -> int:
-    """The nearest whole number of nanoseconds, half to even.
+    """The nearest whole number of nanoseconds to the seconds as a double: exact, half to even.
+
+    The peer's durations are made of seconds; a polynomial is often half a nanosecond away from two numbers.
 
     Raises:
         InvalidTiming: the time is negative, not finite or longer than any pass.
     """
     if not 0 <= milliseconds <= LONGEST_PASS_MS:
         raise InvalidTiming(f"a pass would take {milliseconds} ms; expected 0 to {LONGEST_PASS_MS:.0f}")
-    return round(milliseconds * NS_PER_MS)
+    numerator, denominator = (float(milliseconds) / 1000.0).as_integer_ratio()
+    whole, rest = divmod(numerator * NS_PER_S, denominator)
+    return whole + (2 * rest > denominator or (2 * rest == denominator and whole % 2 == 1))
 
 
 def _segment(points: NDArray[np.float64], at: float) -> tuple[int, float]:

@@ -45,7 +45,7 @@ class _Replay:
         """[request, images] that wait for an encode worker."""
         self.images_left: dict[int, int] = {}
         self.free_encoders = list(range(plan.encode.workers)) if plan.encode else []
-        self.events: list[tuple[int, int, int, object]] = []
+        self.events: list[tuple[int, int, int, int, object]] = []
         self.now = 0
         self._events = 0
         self._left = len(requests)
@@ -76,23 +76,25 @@ class _Replay:
         while changed:
             changed = False
             while self.events and self.events[0][0] <= self.now:
-                _, kind, _, what = heapq.heappop(self.events)
+                _, kind, _, _, what = heapq.heappop(self.events)
                 self._happen(kind, what)
-                changed = True
-            while (request := self.arrivals.take(self.now)) is not None:
-                self._arrive(request)
                 changed = True
             while self.actions:
                 self._act(*self.actions.popleft())
                 changed = True
+            while (request := self.arrivals.take(self.now)) is not None:
+                self._arrive(request)
+                changed = True
             changed |= self._start_encoding()
-            for at, workers in enumerate(self.pools):
-                for worker in workers:
-                    changed |= self._start_pass(at, worker)
+            for at in range(len(self.pools)):
+                changed |= self._start_passes(at)
 
-    def _at(self, time: int, kind: int, what: object) -> None:
+    def _start_passes(self, at: int) -> bool:
+        return any([self._start_pass(at, worker) for worker in self.pools[at]])
+
+    def _at(self, time: int, kind: int, what: object, place: int = 0) -> None:
         self._events += 1
-        heapq.heappush(self.events, (time, kind, self._events, what))
+        heapq.heappush(self.events, (time, kind, place, self._events, what))
 
     def _happen(self, kind: int, what: object) -> None:
         if kind == PASS_DONE:
@@ -207,12 +209,14 @@ class _Replay:
             rank.publish()
             self.routers[0].done(rank, request)
 
-    def _reserve_next(self, rank: Rank) -> None:
+    def _reserve_next(self, rank: Rank) -> bool:
         sequence = rank.scheduler.reserve_next()
-        if sequence is not None:
-            handoff = self.handoffs[sequence.request]
-            handoff.reserved = True
-            self._advance(sequence.request, handoff)
+        if sequence is None:
+            return False
+        handoff = self.handoffs[sequence.request]
+        handoff.reserved = True
+        self._advance(sequence.request, handoff)
+        return True
 
     def _advance(self, request: int, handoff: Handoff) -> None:
         if handoff.held and handoff.target is None:
@@ -248,7 +252,9 @@ class _Replay:
             return False
         duration = worker.start_pass()
         if duration is None:
-            return False
+            # A pass that computes nothing ends at once; like any end it lets the next transfer in.
+            blocked = [rank for rank in worker.ranks if rank.scheduler.has_work]
+            return any([self._reserve_next(rank) for rank in blocked])
         self.outcome.passes += 1
         for rank, done in zip(worker.ranks, worker.passes, strict=True):
             for sequence, cached in done.admitted:
@@ -256,7 +262,7 @@ class _Replay:
             for sequence in done.preempted:
                 self.outcome.preemptions[sequence.request] += 1
             self._note_peaks(at, rank, done)
-        self._at(self.now + duration, PASS_DONE, (at, worker))
+        self._at(self.now + duration, PASS_DONE, (at, worker), at * 1_000_000 + self.pools[at].index(worker))
         return True
 
     def _note_admission(self, at: int, sequence: Sequence, cached: int) -> None:
@@ -265,7 +271,7 @@ class _Replay:
         if first[request] < 0:
             first[request] = self.now
         if at == 0:
-            self.outcome.reused_tokens[request] = cached
+            self.outcome.reused_tokens[request] = max(cached, self.outcome.reused_tokens[request])
 
     def _note_peaks(self, at: int, rank: Rank, done: Pass) -> None:
         running = len(rank.scheduler.running) + len(done.finished)

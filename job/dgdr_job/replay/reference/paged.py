@@ -200,7 +200,8 @@ class PagedScheduler:
         self.waiting.remove(sequence)
         self.running.append(sequence)
         self._pass.admitted.append((sequence, cached))
-        return True
+        # A prompt that came by a transfer needs no token; one such may follow when the budget is spent.
+        return self._budget > 0 or self._pass.scheduled[sequence.request].tokens > 0
 
     def _is_computed(self, sequence: Sequence) -> bool:
         return sequence.computed >= sequence.isl
