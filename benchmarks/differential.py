@@ -18,6 +18,7 @@ from benchmarks.differential_cases import cases
 from benchmarks.replay_peer import Peer
 from dgdr_job.replay.outcome import Outcome
 from dgdr_job.replay.reference.cluster import replay
+from dgdr_job.replay.requests import Requests
 from dgdr_job.replay.spec_plan import plan_of
 from dgdr_job.replay.workload import requests_of
 from tests.job.replay.peer_cases import document
@@ -76,6 +77,7 @@ def compare_kind(
         if "error" in theirs:
             counts["refused"] += 1
             refusals[theirs["error"][:200]] = refusals.get(theirs["error"][:200], 0) + 1
+            run_alone(case, replay)  # what the peer cannot finish must end here
             return
         found = difference_of(case, theirs, replay)
         if found is not None:
@@ -96,10 +98,7 @@ def difference_of(
     case: dict[str, Any], theirs: dict[str, Any], engine: Callable[..., Outcome]
 ) -> dict[str, Any] | None:
     """The first request whose times differ, ours beside theirs; None when all are equal."""
-    with tempfile.TemporaryDirectory() as folder:
-        spec = document(case, Path(folder, "trace.jsonl"))
-        requests = requests_of(spec, Path(folder))
-        outcome = engine(plan_of(spec, Path(folder)), requests)
+    requests, outcome = run_alone(case, engine)
     ours = sorted(
         (
             outcome.arrival_ns[at] / 1e6,
@@ -125,6 +124,14 @@ def difference_of(
         for row in theirs["per_request"]
     )
     return first_difference(ours, other)
+
+
+def run_alone(case: dict[str, Any], engine: Callable[..., Outcome]) -> tuple[Requests, Outcome]:
+    """Replay a case with an engine of ours."""
+    with tempfile.TemporaryDirectory() as folder:
+        spec = document(case, Path(folder, "trace.jsonl"))
+        requests = requests_of(spec, Path(folder))
+        return requests, engine(plan_of(spec, Path(folder)), requests)
 
 
 def first_difference(ours: list[Row], theirs: list[Row]) -> dict[str, Any] | None:

@@ -43,7 +43,7 @@ def cases(draw: st.DrawFn, backend: str, topology: str, router: str = "round_rob
 @st.composite
 def _engine(draw: st.DrawFn, backend: str, block: int, blocks: int, kind: str) -> dict[str, Any]:
     chunk = draw(st.sampled_from([16, 24, 64, 100, 512, 8192]))
-    chunk = max(chunk, block)
+    chunk = -(-chunk // block) * block if backend == "sglang" else max(chunk, block)
     engine = {
         "backend": backend,
         "worker_type": kind,

@@ -60,7 +60,8 @@ class _Replay:
             if arrival is not None:
                 times.append(arrival)
             if not times:
-                raise StalledReplay(f"{self._left} requests are left at {self.now} ns and nothing can move them")
+                self._unblock()
+                continue
             self.now = min(times)
             self._settle()
         for at, workers in enumerate(self.pools):
@@ -69,6 +70,19 @@ class _Replay:
                 cache = scheduler.pool if isinstance(scheduler, PagedScheduler) else scheduler.cache
                 self.outcome.evictions[at] += cache.evictions
         return self.outcome
+
+    def _unblock(self) -> None:
+        """Nothing will ever happen: let the first rank that can go on out of order do so (the peer ends in an error)."""
+        for at in reversed(range(len(self.pools))):
+            for worker in self.pools[at]:
+                for rank in worker.ranks:
+                    rank.scheduler.out_of_order = True
+                started = self._start_pass(at, worker)
+                for rank in worker.ranks:
+                    rank.scheduler.out_of_order = False
+                if started:
+                    return
+        raise StalledReplay(f"{self._left} requests are left at {self.now} ns and nothing can move them")
 
     def _settle(self) -> None:
         """Do everything that happens at this instant: ends, then arrivals, then the steps and passes they allow."""

@@ -24,6 +24,8 @@ class PagedScheduler:
         """Transfers under way, with their blocks."""
         self.capacity_generation = 0
         self.no_eviction = role.backend == "trtllm"
+        self.out_of_order = False
+        """Whether any that waits may run when the first cannot: nothing else would ever happen."""
         self._pass = Pass()
         self._budget = 0
         self._arrivals = 0
@@ -113,6 +115,8 @@ class PagedScheduler:
         while not self._pass.preempted and len(self.running) < self.role.max_num_seqs:
             if not self._admit_next():
                 break
+        if self.out_of_order and not self.running:
+            any(self._admit(sequence) for sequence in list(self.waiting))
         self._yield_tokens()
         return self._pass
 
@@ -123,7 +127,8 @@ class PagedScheduler:
         """
         start = sequence.computed + cached
         prompt_left = max(0, sequence.isl - start)
-        if prompt_left > self._budget and not self.role.chunked_prefill:
+        whole = not self.role.chunked_prefill and prompt_left <= self.role.max_num_batched_tokens
+        if whole and prompt_left > self._budget:
             return False
         tokens = min(sequence.known - start, self._budget)
         if tokens == 0 and sequence.known > start:
@@ -183,8 +188,9 @@ class PagedScheduler:
             sequence = next((one for one in self.waiting if self._is_computed(one)), None)
         else:
             sequence = self.waiting[0] if self.waiting else None
-        if sequence is None:
-            return False
+        return sequence is not None and self._admit(sequence)
+
+    def _admit(self, sequence: Sequence) -> bool:
         cached = 0
         if not self._is_computed(sequence):
             hits = self._hits(sequence, sequence.known)

@@ -36,6 +36,9 @@ class SglangScheduler:
         self.pending: deque[Sequence] = deque()
         self.reserved: list[Sequence] = []
         self.capacity_generation = 0
+        self.out_of_order = False
+        """Whether prompts need not wait for transfers, nor keep the pages of their chunks: nothing else would ever
+        happen."""
         self.leases: dict[int, Lease] = {}
         self.new_token_ratio = SGLANG_INITIAL_NEW_TOKEN_RATIO
         self._least_ratio = SGLANG_INITIAL_NEW_TOKEN_RATIO * SGLANG_LEAST_NEW_TOKEN_SHARE
@@ -108,7 +111,11 @@ class SglangScheduler:
             sequence = self.arrived.popleft()
             self.running.append(sequence)
             self._pass.admitted.append((sequence, 0))
-        prompts = [] if self.arrived or self.pending else self._admit_prompts()
+        waits = self.arrived or self.pending
+        prompts = [] if waits and not self.out_of_order else self._admit_prompts()
+        if self.out_of_order and not prompts:
+            for sequence in [one for one in self.waiting if one.request in self.leases]:
+                self._retract(sequence)
         if prompts:
             self._finish_prompts(prompts)
         else:
@@ -118,7 +125,8 @@ class SglangScheduler:
     def _admit_prompts(self) -> list[Sequence]:
         """Prompts, or one chunk of a long one, that fit the pass and leave room for the outputs that are expected.
 
-        The estimate is not asked of a prompt that has the rank for itself: it could wait for ever.
+        Neither is asked where the answer would be no for ever: the first prompt of a pass need not fit the pass in
+        whole pages, and a prompt that has the rank for itself needs no estimate.
         """
         expected = sum(self._expected_output(one) * self.new_token_ratio for one in self.running)
         room = (self.cache.free + self.cache.evictable) * self.role.block_size - expected
@@ -129,12 +137,13 @@ class SglangScheduler:
             start = sequence.computed or self._cached(sequence)
             left = sequence.known - start
             tokens = left
-            if left > self.role.max_num_batched_tokens:
+            if left > chunk_left:
                 tokens = min(left, chunk_left // self.role.block_size * self.role.block_size)
+                tokens = tokens if tokens or chosen else self.role.block_size
             charged = self._pages(tokens) * self.role.block_size
             output = self._expected_output(sequence) if tokens == left else 0
             alone = not self.running and not chosen and self.leases.keys() <= {sequence.request}
-            if not tokens or charged > input_left or charged > chunk_left:
+            if chosen and (not tokens or charged > input_left or charged > chunk_left):
                 break
             if charged + output >= room and not alone:
                 break
