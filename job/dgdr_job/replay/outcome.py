@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from dgdr_job.replay.gaps import Gaps
 from dgdr_job.replay.requests import Ints
 
 COMPLETED, REJECTED_KV, REJECTED_TOKENS = 1, 2, 3
@@ -42,8 +43,8 @@ class Outcome:
     evictions: list[int] = field(default_factory=list)
     """Cached blocks thrown out, by role."""
     passes: int = 0
-    gaps: "dict[int, int]" = field(default_factory=dict)
-    """Times between tokens of a request, in nanoseconds, and how often each came; of the requests after the warm-up."""
+    gaps: Gaps = field(default_factory=Gaps)
+    """Times between the tokens of the requests after the warm-up."""
 
     def __post_init__(self) -> None:
         for name in ("arrival_ns", "admitted_ns", "decode_admitted_ns", "first_token_ns", "last_token_ns"):

@@ -25,6 +25,7 @@ class BlockPool:
         self.blocks = blocks
         self.free = blocks
         self.evictions = 0
+        self.peak = 0
         self.changes: list[tuple[int, bool]] = []
         """Keys that became findable (True) or were lost (False) since this list was last emptied."""
         self._by_key: dict[int, deque[Block]] = {}
@@ -56,6 +57,7 @@ class BlockPool:
         for _ in range(evict):
             self._evict()
         self.free -= fresh
+        self.peak = max(self.peak, self.used)
         return [*hits, *(Block() for _ in range(fresh))]
 
     def publish(self, block: Block, key: int) -> None:

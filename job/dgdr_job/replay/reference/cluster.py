@@ -292,7 +292,7 @@ class _Replay:
         tokens = sum(part.tokens for part in done.scheduled.values())
         self.outcome.peak_running[at] = max(self.outcome.peak_running[at], running)
         self.outcome.peak_pass_tokens[at] = max(self.outcome.peak_pass_tokens[at], tokens)
-        self.outcome.peak_blocks[at] = max(self.outcome.peak_blocks[at], rank.scheduler.used_blocks)
+        self.outcome.peak_blocks[at] = max(self.outcome.peak_blocks[at], rank.scheduler.peak_blocks)
 
     def _end_pass(self, at: int, worker: Worker) -> None:
         worker.busy = False
@@ -323,8 +323,7 @@ class _Replay:
         if last < 0:
             self.outcome.first_token_ns[request] = self.now
         elif request >= self.requests.warmup:
-            gap = self.now - last
-            self.outcome.gaps[gap] = self.outcome.gaps.get(gap, 0) + 1
+            self.outcome.gaps.add(self.now - last)
         self.outcome.last_token_ns[request] = self.now
 
     def _end(self, request: int) -> None:

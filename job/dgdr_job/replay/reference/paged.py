@@ -94,9 +94,9 @@ class PagedScheduler:
         return bool(self.running or self.waiting)
 
     @property
-    def used_blocks(self) -> int:
-        """Blocks that requests hold."""
-        return self.pool.used
+    def peak_blocks(self) -> int:
+        """Most blocks that requests held at once."""
+        return self.pool.peak
 
     # -- a pass
 

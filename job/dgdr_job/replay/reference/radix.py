@@ -26,6 +26,7 @@ class RadixCache:
         self.free = pages
         self.evictable = 0
         self.evictions = 0
+        self.peak = 0
         self.changes: list[tuple[int, bool]] = []
         """Keys that became findable (True) or were lost (False) since this list was last emptied."""
         self.root = Node(keys=[], parent=None)
@@ -87,6 +88,11 @@ class RadixCache:
             return False
         self.evict(pages - self.free)
         return True
+
+    def take(self, pages: int) -> None:
+        """Pages leave the free ones; `make_room` came before."""
+        self.free -= pages
+        self.peak = max(self.peak, self.pages - self.free - self.evictable)
 
     def insert(self, start: Node, keys: list[int]) -> tuple[int, Node]:
         """Put pages under a node. Returns how many of them were there already (theirs are to be freed), and the last

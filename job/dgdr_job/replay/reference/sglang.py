@@ -66,7 +66,7 @@ class SglangScheduler:
         if not self.cache.make_room(fresh):
             self.cache.unlock(node)
             return None
-        self.cache.free -= fresh
+        self.cache.take(fresh)
         self.leases[sequence.request] = Lease(node, matched, matched + fresh)
         sequence.fresh_tokens = fresh * self.role.block_size
         self.reserved.append(sequence)
@@ -98,9 +98,9 @@ class SglangScheduler:
         return bool(self.running or self.waiting or self.arrived)
 
     @property
-    def used_blocks(self) -> int:
-        """Pages that requests hold."""
-        return self.cache.pages - self.cache.free - self.cache.evictable
+    def peak_blocks(self) -> int:
+        """Most pages that requests held at once."""
+        return self.cache.peak
 
     # -- a pass
 
@@ -184,7 +184,7 @@ class SglangScheduler:
             if not self.cache.make_room(fresh):
                 return False
             lease.pages += fresh
-        self.cache.free -= fresh
+        self.cache.take(fresh)
         sequence.computed = end
         self._pass.scheduled[sequence.request] = Scheduled(end - start, start, end)
         return True
@@ -247,7 +247,7 @@ class SglangScheduler:
         if not self.cache.make_room(growth):
             self.cache.evict(growth - self.cache.free)
             return False
-        self.cache.free -= growth
+        self.cache.take(growth)
         for sequence in sequences:
             lease = self.leases[sequence.request]
             lease.pages = max(lease.pages, self._pages(sequence.known + 1))
