@@ -12,7 +12,8 @@ from dgdr_job.replay.reference import cluster as reference
 from dgdr_job.replay.requests import Requests
 from tests.job.replay.random_plans import plans, workloads
 
-EXAMPLES = 300
+import os
+EXAMPLES = int(os.environ.get("EX", "300"))
 
 
 def assert_equal(ours: Outcome, specified: Outcome) -> None:

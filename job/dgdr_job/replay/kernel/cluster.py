@@ -74,6 +74,7 @@ from dgdr_job.replay.kernel.state import (
     SPAN,
     SPAN_START,
     STALLED,
+    STARTED,
     STEP_ACTIVATE,
     STEP_PREFILL,
     STEP_RELEASE,
@@ -99,7 +100,7 @@ def _reach(m, o, worker):  # type: ignore[no-untyped-def]
     """Something comes to a worker: its span ends with the pass that runs now, or just ended at this instant."""
     if m[o[BUSY] + worker] and m[o[SPAN] + worker]:
         interrupt(m, o, worker)
-        if m[o[END_NS] + worker] == m[NOW] and m[o[SPAN_START] + worker] < m[NOW]:
+        if m[o[END_NS] + worker] == m[NOW] and not m[STARTED]:
             _end_pass(m, o, worker)
 
 
@@ -128,18 +129,17 @@ def _join(m, o, request, role):  # type: ignore[no-untyped-def]
     m[o[JOINED] + rank] += 1
     m[o[GENERATED] + sequence] = 0
     m[o[COMPUTED] + sequence] = 0
-    interrupts = True
     if role == 0:
         m[o[OUT_WORKER] + request] = worker - m[o[FIRST_WORKER] + role]
         # Who waits behind others, or for a place in a full batch, changes nothing until that batch changes.
-        interrupts = m[o[WAIT_HEAD] + rank] == NOTHING and m[o[RUNNING_COUNT] + rank] < m[o[MAX_SEQS] + role]
+        if m[o[WAIT_HEAD] + rank] == NOTHING and m[o[RUNNING_COUNT] + rank] < m[o[MAX_SEQS] + role]:
+            _reach(m, o, worker)
         line_push(m, o, WAIT_HEAD, WAIT_TAIL, rank, sequence)
     else:
         m[o[OUT_DECODE_WORKER] + request] = worker - m[o[FIRST_WORKER] + role]
-        interrupts = m[o[PENDING_HEAD] + rank] == NOTHING
+        if m[o[PENDING_HEAD] + rank] == NOTHING:
+            _reach(m, o, worker)
         line_push(m, o, PENDING_HEAD, PENDING_TAIL, rank, sequence)
-    if interrupts:
-        _reach(m, o, worker)
     return rank
 
 
@@ -336,6 +336,7 @@ def _start(m, o, worker, times):  # type: ignore[no-untyped-def]
 @njit(cache=True, error_model="numpy")
 def _settle(m, o, roles, times, decode_times):  # type: ignore[no-untyped-def]
     changed = True
+    m[STARTED] = 0
     while changed and not m[FAILURE]:
         changed = False
         now = m[NOW]
@@ -354,6 +355,7 @@ def _settle(m, o, roles, times, decode_times):  # type: ignore[no-untyped-def]
             _arrive(m, o, request, roles)
             changed = True
             request = take_arrival(m, o)
+        m[STARTED] = 1
         for worker in range(m[o[WORKERS] + 0]):
             changed = _start(m, o, worker, times) or changed
         if roles > 1:

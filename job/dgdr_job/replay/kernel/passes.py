@@ -14,6 +14,7 @@ from dgdr_job.replay.kernel.scheduler import (
     up,
 )
 from dgdr_job.replay.kernel.state import (
+    ATTEMPT,
     BAD_PASS_TIME,
     BLOCK,
     BLOCKS,
@@ -30,6 +31,8 @@ from dgdr_job.replay.kernel.state import (
     FIRST_WORKER,
     FREE,
     GAP_BINS,
+    GENERATION,
+    PENDING_HEAD,
     GAP_COUNT,
     GAP_MAX,
     GAP_MIN,
@@ -64,6 +67,7 @@ from dgdr_job.replay.kernel.state import (
     SPAN,
     SPAN_NS,
     SPAN_START,
+    STARTED,
     SPAN_WIDTH,
     STEADY,
     USED,
@@ -114,6 +118,9 @@ def _can_span(m, o, rank, role):  # type: ignore[no-untyped-def]
     count = m[o[RUNNING_COUNT] + rank]
     if count == 0 or not m[o[STEADY] + rank] or count > m[o[MAX_TOKENS] + role] or m[o[RANKS] + role] > 1:
         return False
+    waits = m[o[PENDING_HEAD] + rank]
+    if waits != NOTHING and m[o[ATTEMPT] + waits] != m[o[GENERATION] + rank]:
+        return False  # the end of the next pass lets it in
     if count < m[o[MAX_SEQS] + role]:
         sequence = next_in_line(m, o, rank, role)
         if sequence != NOTHING:
@@ -166,12 +173,15 @@ def _plan_span(m, o, worker, rank, role, times):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, error_model="numpy")
 def interrupt(m, o, worker):  # type: ignore[no-untyped-def]
-    """Something reaches a worker inside a span: end the span with the pass that runs now."""
+    """Something reaches a worker inside a span: end the span with the pass that runs now.
+
+    A pass that ends at this very instant has ended, unless passes of this instant were started since.
+    """
     if m[o[SPAN] + worker] == 0:
         return
     end = m[o[SPAN_START] + worker]
     done = 0
-    while end < m[NOW] or done == 0:
+    while done < m[o[SPAN] + worker] and (end < m[NOW] or done == 0 or (end == m[NOW] and m[STARTED])):
         end += m[o[SPAN_NS] + worker * m[SPAN_WIDTH] + done]
         done += 1
     if done < m[o[SPAN] + worker]:

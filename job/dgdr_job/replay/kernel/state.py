@@ -42,8 +42,9 @@ LONGEST_SPAN = 4096
     CONTENTION,
     ONLY_MISSING,
     LATENCY_NS,
-) = range(0, 28)
-NUMBERS = 28
+    STARTED,
+) = range(0, 29)
+NUMBERS = 29
 # Rows of length R: limits of the roles.
 (
     KIND,
