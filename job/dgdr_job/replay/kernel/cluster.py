@@ -72,7 +72,6 @@ from dgdr_job.replay.kernel.state import (
     SLOT_KEY,
     SOURCE_RANK,
     SPAN,
-    SPAN_START,
     STALLED,
     STARTED,
     STEP_ACTIVATE,

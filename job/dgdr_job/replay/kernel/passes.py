@@ -8,7 +8,6 @@ from dgdr_job.replay.kernel.scheduler import (
     cached_and_fits,
     is_computed,
     next_in_line,
-    outputs_of,
     promise,
     run_pass,
     up,
@@ -31,13 +30,12 @@ from dgdr_job.replay.kernel.state import (
     FIRST_WORKER,
     FREE,
     GAP_BINS,
-    GENERATION,
-    PENDING_HEAD,
     GAP_COUNT,
     GAP_MAX,
     GAP_MIN,
     GAP_SUM,
     GENERATED,
+    GENERATION,
     GROWTH,
     HELD_BLOCKS,
     ISL,
@@ -57,6 +55,7 @@ from dgdr_job.replay.kernel.state import (
     PASS_ID,
     PASS_PARTS,
     PEAK,
+    PENDING_HEAD,
     PREFILL,
     RANKS,
     RANK_ROLE,
@@ -67,14 +66,15 @@ from dgdr_job.replay.kernel.state import (
     SPAN,
     SPAN_NS,
     SPAN_START,
-    STARTED,
     SPAN_WIDTH,
+    STARTED,
     STEADY,
     USED,
     WARMUP,
     WORKER_ROLE,
 )
-from dgdr_job.replay.kernel.times import decode_ns, prefill_ns
+from dgdr_job.replay.kernel.times import decode_ns, polynomial_decode_ns, prefill_ns
+from dgdr_job.replay.pass_times import FIXED, POLYNOMIAL
 from dgdr_job.replay.kernel import compiling  # noqa: F401 - names the cache before numba compiles
 from numba import njit
 
@@ -134,35 +134,41 @@ def _can_span(m, o, rank, role):  # type: ignore[no-untyped-def]
 @njit(cache=True, error_model="numpy")
 def _plan_span(m, o, worker, rank, role, times):  # type: ignore[no-untyped-def]
     """Time the passes until the first sequence ends; False when blocks may run out before."""
-    n = m[REQUESTS]
-    start = m[o[RUNNING_START] + rank]
+    start = o[RUNNING] + m[o[RUNNING_START] + rank]
     count = m[o[RUNNING_COUNT] + rank]
     block = m[o[BLOCK] + role]
     shortest = LONGEST_SPAN
     context = 0
-    for at in range(count):
-        sequence = m[o[RUNNING] + start + at]
-        request = sequence - role * n
-        shortest = min(shortest, outputs_of(m, o, role, request) - m[o[GENERATED] + sequence])
-        context += m[o[ISL] + request] + m[o[GENERATED] + sequence]
+    first = role * m[REQUESTS]
+    generated, isl, osl = o[GENERATED], o[ISL], o[OSL]
+    for at in range(start, start + count):
+        sequence = m[at]
+        done = m[generated + sequence]
+        shortest = min(shortest, m[osl + sequence - first] - done)
+        context += m[isl + sequence - first] + done
     room = m[o[BLOCKS] + role] - m[o[USED] + rank]
     if count * up(shortest, block) > room:
         grown = 0
-        for at in range(count):
-            sequence = m[o[RUNNING] + start + at]
+        for at in range(start, start + count):
+            sequence = m[at]
             grown += up(m[o[COMPUTED] + sequence] + shortest, block) - m[o[HELD_BLOCKS] + sequence]
         if grown > room:
             return False
     end = m[NOW]
     capacity = m[o[CAPACITY] + role]
-    for index in range(shortest):
-        duration = decode_ns(times, count, context, capacity)
+    overhead, kind = times.overhead_ns, times.kind
+    duration = 0
+    spans = o[SPAN_NS] + worker * m[SPAN_WIDTH]
+    for index in range(spans, spans + shortest):
+        if kind == POLYNOMIAL:
+            duration = polynomial_decode_ns(context, capacity)
+        elif kind != FIXED or index == spans:
+            duration = decode_ns(times, count, context, capacity)
         if duration < 0:
             m[FAILURE] = BAD_PASS_TIME
             return False
-        duration += times.overhead_ns
-        m[o[SPAN_NS] + worker * m[SPAN_WIDTH] + index] = duration
-        end += duration
+        m[index] = duration + overhead
+        end += duration + overhead
         context += count
     m[o[SPAN] + worker] = shortest
     m[o[SPAN_START] + worker] = m[NOW]
@@ -228,23 +234,28 @@ def _end_request(m, o, request):  # type: ignore[no-untyped-def]
 def end_span(m, o, worker, rank):  # type: ignore[no-untyped-def]
     """Move all that run to the end of the span."""
     role = m[o[WORKER_ROLE] + worker]
-    n = m[REQUESTS]
+    first = role * m[REQUESTS]
     passes = m[o[SPAN] + worker]
-    start = m[o[RUNNING_START] + rank]
+    start = o[RUNNING] + m[o[RUNNING_START] + rank]
     count = m[o[RUNNING_COUNT] + rank]
     block = m[o[BLOCK] + role]
+    now, warmup = m[NOW], m[WARMUP]
+    generated, computed, held, last = o[GENERATED], o[COMPUTED], o[HELD_BLOCKS], o[OUT_LAST]
     warm = 0
     grown = 0
-    for at in range(count):
-        sequence = m[o[RUNNING] + start + at]
-        m[o[COMPUTED] + sequence] += passes
-        m[o[GENERATED] + sequence] += passes
-        blocks = up(m[o[COMPUTED] + sequence], block)
-        grown += blocks - m[o[HELD_BLOCKS] + sequence]
-        m[o[HELD_BLOCKS] + sequence] = blocks
-        request = sequence - role * n
-        m[o[OUT_LAST] + request] = m[NOW]
-        warm += request >= m[WARMUP]
+    for at in range(start, start + count):
+        sequence = m[at]
+        known = m[computed + sequence] + passes
+        m[computed + sequence] = known
+        m[generated + sequence] += passes
+        blocks = m[held + sequence]
+        grown -= blocks
+        while blocks * block < known:
+            blocks += 1
+        grown += blocks
+        m[held + sequence] = blocks
+        m[last + sequence - first] = now
+        warm += sequence - first >= warmup
     m[o[USED] + rank] += grown
     if m[o[NO_EVICTION] + role]:
         m[o[GROWTH] + rank] -= grown
@@ -256,21 +267,23 @@ def end_span(m, o, worker, rank):  # type: ignore[no-untyped-def]
     m[o[PEAK] + role * 4 + 3] += evict
     m[PASSES] += passes
     if warm:
-        for index in range(passes):
-            note_gap(m, o, m[o[SPAN_NS] + worker * m[SPAN_WIDTH] + index], warm)
+        spans = o[SPAN_NS] + worker * m[SPAN_WIDTH]
+        for index in range(spans, spans + passes):
+            note_gap(m, o, m[index], warm)
     m[o[SPAN] + worker] = 0
-    left = 0
-    for at in range(count):
-        sequence = m[o[RUNNING] + start + at]
-        request = sequence - role * n
-        if m[o[GENERATED] + sequence] < outputs_of(m, o, role, request):
-            m[o[RUNNING] + start + left] = sequence
+    left = start
+    osl = o[OSL]
+    for at in range(start, start + count):
+        sequence = m[at]
+        if m[generated + sequence] < m[osl + sequence - first]:
+            m[left] = sequence
             left += 1
             continue
         if m[o[NO_EVICTION] + role]:
             promise(m, o, rank, role, sequence, -1)
         release(m, o, rank, sequence, m[o[CACHING] + role])
-        _end_request(m, o, request)
+        _end_request(m, o, sequence - first)
+    left -= start
     m[o[RUNNING_COUNT] + rank] = left
 
 
@@ -279,18 +292,29 @@ def end_tokens(m, o, rank):  # type: ignore[no-untyped-def]
     """Note the tokens that a pass of an aggregated or decode rank yields at its end."""
     role = m[o[RANK_ROLE] + rank]
     n = m[REQUESTS]
-    now = m[NOW]
-    start = m[o[RUNNING_START] + rank]
-    for at in range(m[o[EMITTED_COUNT] + rank]):
-        sequence = m[o[EMITTED] + start + at]
+    now, warmup = m[NOW], m[WARMUP]
+    start = o[EMITTED] + m[o[RUNNING_START] + rank]
+    first, last, generated, osl = o[OUT_FIRST], o[OUT_LAST], o[GENERATED], o[OSL]
+    gap = -1
+    same = 0  # most sequences of a pass have the same gap
+    for at in range(start, start + m[o[EMITTED_COUNT] + rank]):
+        sequence = m[at]
         request = sequence - role * n
-        if m[o[OUT_LAST] + request] < 0:
-            m[o[OUT_FIRST] + request] = now
-        elif request >= m[WARMUP]:
-            note_gap(m, o, now - m[o[OUT_LAST] + request], 1)
-        m[o[OUT_LAST] + request] = now
-        if m[o[GENERATED] + sequence] == m[o[OSL] + request]:
+        before = m[last + request]
+        if before < 0:
+            m[first + request] = now
+        elif request >= warmup:
+            if now - before != gap:
+                if same:
+                    note_gap(m, o, gap, same)
+                gap = now - before
+                same = 0
+            same += 1
+        m[last + request] = now
+        if m[generated + sequence] == m[osl + request]:
             _end_request(m, o, request)
+    if same:
+        note_gap(m, o, gap, same)
     m[o[EMITTED_COUNT] + rank] = 0
 
 

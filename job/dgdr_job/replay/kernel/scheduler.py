@@ -14,6 +14,7 @@ from dgdr_job.replay.kernel.state import (
     EXACT,
     FAILURE,
     FOLLOWING,
+    FREE,
     GENERATED,
     GENERATION,
     GROWTH,
@@ -277,6 +278,37 @@ def _admit(m, o, rank, role, sequence, budget):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy")
+def _decode_all(m, o, rank, role, budget):  # type: ignore[no-untyped-def]
+    """All that run take one token each, where that needs no decision. Returns how many did: all or none."""
+    count = m[o[RUNNING_COUNT] + rank]
+    if count == 0 or count > budget:
+        return 0
+    block = m[o[BLOCK] + role]
+    start = o[RUNNING] + m[o[RUNNING_START] + rank]
+    held, computed = o[HELD_BLOCKS], o[COMPUTED]
+    grown = 0
+    for at in range(start, start + count):
+        sequence = m[at]
+        grown += m[computed + sequence] == m[held + sequence] * block
+    if grown > m[o[BLOCKS] + role] - m[o[USED] + rank]:
+        return 0
+    for at in range(start, start + count):
+        sequence = m[at]
+        m[held + sequence] += m[computed + sequence] == m[held + sequence] * block
+        m[computed + sequence] += 1
+    m[o[USED] + rank] += grown
+    evict = max(0, grown - m[o[FREE] + rank])
+    m[o[FREE] + rank] -= grown - evict
+    if m[o[NO_EVICTION] + role]:
+        m[o[GROWTH] + rank] -= grown
+    m[o[PEAK] + role * 4 + 2] = max(m[o[PEAK] + role * 4 + 2], m[o[USED] + rank])
+    m[o[PEAK] + role * 4 + 3] += evict
+    m[o[PASS_PARTS] + rank * 8 + 0] = count
+    m[o[PASS_PARTS] + rank * 8 + 4] = count
+    return count
+
+
+@njit(cache=True, error_model="numpy")
 def run_pass(m, o, rank):  # type: ignore[no-untyped-def]
     """Choose what the next pass computes, and move everything to its end.
 
@@ -292,6 +324,10 @@ def run_pass(m, o, rank):  # type: ignore[no-untyped-def]
     no_eviction = m[o[NO_EVICTION] + role]
     preempted = False
     at = 0
+    if m[o[STEADY] + rank] and not m[EXACT]:
+        at = _decode_all(m, o, rank, role, budget)
+        budget -= at
+    decoding = at
     while at < m[o[RUNNING_COUNT] + rank] and budget > 0:
         sequence = m[o[RUNNING] + start + at]
         before = m[o[PASS_PARTS] + rank * 8 + 5]
@@ -320,37 +356,45 @@ def run_pass(m, o, rank):  # type: ignore[no-untyped-def]
             if admitted:
                 break
             sequence = after
-    _yield_tokens(m, o, rank, role, n)
+    _yield_tokens(m, o, rank, role, n, decoding)
     return m[o[PASS_PARTS] + rank * 8 + 0] > 0 or m[o[PASS_PARTS] + rank * 8 + 5] > 0 or m[o[EMITTED_COUNT] + rank] > 0
 
 
 @njit(cache=True, error_model="numpy")
-def _yield_tokens(m, o, rank, role, n):  # type: ignore[no-untyped-def]
-    start = m[o[RUNNING_START] + rank]
+def _yield_tokens(m, o, rank, role, n, decoding):  # type: ignore[no-untyped-def]
+    """All whose known tokens are computed yield the next one. The first ``decoding`` ones did nothing but decode."""
+    start = o[RUNNING] + m[o[RUNNING_START] + rank]
+    target = o[EMITTED] + m[o[RUNNING_START] + rank]
+    parts = o[PASS_PARTS] + rank * 8
     count = m[o[RUNNING_COUNT] + rank]
     m[o[PEAK] + role * 4 + 0] = max(m[o[PEAK] + role * 4 + 0], count)
-    m[o[PEAK] + role * 4 + 1] = max(m[o[PEAK] + role * 4 + 1], m[o[PASS_PARTS] + rank * 8 + 4])
-    kind = m[o[KIND] + role]
+    m[o[PEAK] + role * 4 + 1] = max(m[o[PEAK] + role * 4 + 1], m[parts + 4])
+    kind, pass_id = m[o[KIND] + role], m[PASS_ID]
+    generated, isl, osl, computed = o[GENERATED], o[ISL], o[OSL], o[COMPUTED]
     emitted = 0
     left = 0
+    batch = 0
+    context = 0
     for at in range(count):
-        sequence = m[o[RUNNING] + start + at]
+        sequence = m[start + at]
         request = sequence - role * n
-        known = m[o[ISL] + request] + m[o[GENERATED] + sequence]
+        done = m[generated + sequence]
+        known = m[isl + request] + done
         finished = False
-        if m[o[COMPUTED] + sequence] >= known:
+        if m[computed + sequence] >= known:
             prompt_ends = (
-                m[o[GENERATED] + sequence] == 0
-                and m[o[PART_PASS] + sequence] == m[PASS_ID]
+                at >= decoding
+                and done == 0
+                and m[o[PART_PASS] + sequence] == pass_id
                 and m[o[PART_END] + sequence] > m[o[PART_START] + sequence]
             )
             if kind == DECODE or (kind == AGG and not prompt_ends):
-                m[o[PASS_PARTS] + rank * 8 + 6] += 1
-                m[o[PASS_PARTS] + rank * 8 + 7] += known
-            m[o[GENERATED] + sequence] += 1
-            m[o[EMITTED] + start + emitted] = sequence
+                batch += 1
+                context += known
+            m[generated + sequence] = done + 1
+            m[target + emitted] = sequence
             emitted += 1
-            if m[o[GENERATED] + sequence] == outputs_of(m, o, role, request):
+            if kind == PREFILL or done + 1 == m[osl + request]:
                 finished = True
                 if m[o[NO_EVICTION] + role]:
                     promise(m, o, rank, role, sequence, -1)
@@ -359,8 +403,10 @@ def _yield_tokens(m, o, rank, role, n):  # type: ignore[no-untyped-def]
                 else:
                     release(m, o, rank, sequence, m[o[CACHING] + role])
         if not finished:
-            m[o[RUNNING] + start + left] = sequence
+            m[start + left] = sequence
             left += 1
+    m[parts + 6] = batch
+    m[parts + 7] = context
     m[o[STEADY] + rank] = emitted == count
     m[o[RUNNING_COUNT] + rank] = left
     m[o[EMITTED_COUNT] + rank] = emitted

@@ -84,13 +84,19 @@ def prefill_ns(times, tokens):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy")
+def polynomial_decode_ns(context, capacity):  # type: ignore[no-untyped-def]
+    """The polynomial's decode term."""
+    used = min(1.0, context / capacity)
+    return nanoseconds(max(1.0, -25.74 * (used * used) + 54.01 * used + 5.74))
+
+
+@njit(cache=True, error_model="numpy")
 def decode_ns(times, batch, context, capacity):  # type: ignore[no-untyped-def]
     """`PassTimes.decode_ns`."""
     if times.kind == 0:
         return nanoseconds(times.decode_ms)
     if times.kind == 1:
-        used = min(1.0, context / capacity)
-        return nanoseconds(max(1.0, -25.74 * (used * used) + 54.01 * used + 5.74))
+        return polynomial_decode_ns(context, capacity)
     row, part = _segment(times.decode_batch, float(batch))
     at = context / batch
     low = _linear(times.decode_context, times.decode_table_ms[row], at)
