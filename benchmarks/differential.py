@@ -8,19 +8,19 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from hypothesis import HealthCheck, Phase, given, seed, settings
-
-from benchmarks.differential_cases import cases
-from benchmarks.replay_peer import Peer
 from dgdr_job.replay.outcome import Outcome
 from dgdr_job.replay.reference.cluster import replay
 from dgdr_job.replay.requests import Requests
 from dgdr_job.replay.spec_plan import plan_of
 from dgdr_job.replay.workload import requests_of
+from hypothesis import HealthCheck, Phase, given, seed, settings
+
+from benchmarks.differential_cases import cases
+from benchmarks.replay_peer import Peer
 from tests.job.replay.peer_cases import document
 
 KINDS = [f"{backend}-{topology}" for backend in ("vllm", "trtllm", "sglang") for topology in ("agg", "disagg")]
@@ -53,9 +53,7 @@ def main() -> int:
     return int(failed > 0)
 
 
-def compare_kind(
-    peer: Peer, kind: str, examples: int, number: int
-) -> tuple[dict[str, int], dict[str, Any] | None]:
+def compare_kind(peer: Peer, kind: str, examples: int, number: int) -> tuple[dict[str, int], dict[str, Any] | None]:
     """Compare random cases of a kind. Returns counts, and the smallest case that differs, if one does."""
     backend, topology, *router = kind.split("-")
     counts = {"equal": 0, "refused": 0}
@@ -90,7 +88,7 @@ def compare_kind(
     except AssertionError:
         return counts, last
     finally:
-        print(refusals)
+        print(*(f"  {text}: {count}" for text, count in refusals.items()), sep="\n")
     return counts, None
 
 
@@ -134,7 +132,7 @@ def run_alone(case: dict[str, Any], engine: Callable[..., Outcome]) -> tuple[Req
         return requests, engine(plan_of(spec, Path(folder)), requests)
 
 
-def first_difference(ours: list[Row], theirs: list[Row]) -> dict[str, Any] | None:
+def first_difference(ours: Sequence[Row], theirs: Sequence[Row]) -> dict[str, Any] | None:
     """The first pair of rows that differ."""
     if len(ours) != len(theirs):
         return {"ours": len(ours), "theirs": len(theirs)}

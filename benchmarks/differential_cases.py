@@ -4,6 +4,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+
 @st.composite
 def cases(draw: st.DrawFn, backend: str, topology: str, router: str = "round_robin") -> dict[str, Any]:
     """A case that every worker can hold: the peer aborts where one cannot."""

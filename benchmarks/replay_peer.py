@@ -10,10 +10,21 @@ from pathlib import Path
 from typing import Any
 
 PACKAGES = ("ai-dynamo==1.6.1", "ai-dynamo-runtime==1.6.1")
-NEEDED = (
-    "numpy pandas pyyaml scipy pyarrow pydantic==2.13.4 uvloop msgspec typing-extensions tqdm aiohttp prometheus-client "
-    "packaging"
-).split()
+NEEDED = [
+    "numpy",
+    "pandas",
+    "pyyaml",
+    "scipy",
+    "pyarrow",
+    "pydantic==2.13.4",
+    "uvloop",
+    "msgspec",
+    "typing-extensions",
+    "tqdm",
+    "aiohttp",
+    "prometheus-client",
+    "packaging",
+]
 PROGRAM = Path(__file__).parent / "replay_peer_program.py"
 
 

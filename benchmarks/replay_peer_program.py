@@ -6,6 +6,7 @@ import resource
 import sys
 import tempfile
 import time
+from pathlib import Path
 
 SYNTHETIC_NAMES = ("isl", "osl", "requests")
 
@@ -18,7 +19,7 @@ def main() -> None:
     from dynamo.replay import run_synthetic_trace_replay, run_trace_replay  # noqa: PLC0415
 
     folder = tempfile.mkdtemp()
-    path = os.path.join(folder, "trace.jsonl")
+    path = Path(folder, "trace.jsonl")
     for line in sys.stdin:
         case = json.loads(line)
         options = dict(case["options"])
@@ -28,16 +29,16 @@ def main() -> None:
                 outer = {key: arguments.pop(key) for key in ("dp_size",) if key in arguments}
                 options[name] = normalize_mocker_config({**outer, "engine": arguments})
             if "trace" in case:
-                with open(path, "w") as file:
+                with path.open("w") as file:
                     file.writelines(json.dumps(request) + "\n" for request in case["trace"])
             wall, cpu = time.perf_counter(), time.process_time()
             if "synthetic" in case:
-                arguments = [case["synthetic"][name] for name in SYNTHETIC_NAMES]
-                report = run_synthetic_trace_replay(*arguments, **options)
+                lengths = [case["synthetic"][name] for name in SYNTHETIC_NAMES]
+                report = run_synthetic_trace_replay(*lengths, **options)
             else:
                 options.setdefault("capture_per_request", True)
                 size = case["trace_block_size"]
-                report = run_trace_replay(case.get("trace_path", path), trace_block_size=size, **options)
+                report = run_trace_replay(case.get("trace_path", str(path)), trace_block_size=size, **options)
             wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
             summary = report if isinstance(report, dict) else report.summary
             rows = [] if isinstance(report, dict) else report.per_request or []

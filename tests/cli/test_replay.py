@@ -19,7 +19,13 @@ ROLE: dict[str, Any] = {
     "engineVersion": "0.26.0",
     "dataVersion": "0.24.0",
     "shape": {"tp": 1, "pp": 1, "attentionDp": 1, "moeTp": 1, "moeEp": 1, "cp": 1},
-    "quantization": {"gemm": "bfloat16", "moe": "bfloat16", "kv": "bfloat16", "attention": "bfloat16", "communication": "half"},
+    "quantization": {
+        "gemm": "bfloat16",
+        "moe": "bfloat16",
+        "kv": "bfloat16",
+        "attention": "bfloat16",
+        "communication": "half",
+    },
     "memoryFraction": 0.92,
     "engine": {
         "maxNumSeqs": 8,

@@ -11,17 +11,17 @@ class ReplayError(Exception):
     """
 
 
-class InvalidReplay(ReplayError):
+class InvalidReplay(ReplayError):  # noqa: N818
     """The document asks for what cannot be replayed: the field, its value, and what would do."""
 
 
-class InvalidTrace(ReplayError):
+class InvalidTrace(ReplayError):  # noqa: N818
     """A line of the trace is wrong: the line, the field, its value, and what would do."""
 
 
-class InvalidTiming(ReplayError):
+class InvalidTiming(ReplayError):  # noqa: N818
     """A pass time is negative or not finite."""
 
 
-class StalledReplay(ReplayError):
+class StalledReplay(ReplayError):  # noqa: N818
     """Requests are left and no event can move them: a defect of the simulator, never of the workload."""

@@ -1,4 +1,4 @@
-"""Times between tokens: exact sums, and bins of a thousandth of their size, so that memory does not grow with tokens."""
+"""Times between tokens: exact sums, and bins of a thousandth of their size, so that tokens cost no memory."""
 
 from dataclasses import dataclass, field
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from dgdr_api.terms import Backend, RoleKind
+
 from dgdr_job.replay.pass_times import NS_PER_MS, PassTimes
 
 SGLANG_MAX_PREFILL_TOKENS = 16_384

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from dgdr_api.replay_spec import ReplaySpec
+
 from dgdr_job.replay.outcome import Outcome
 from dgdr_job.replay.plan import Plan
 from dgdr_job.replay.requests import Requests

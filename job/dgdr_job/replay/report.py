@@ -4,8 +4,8 @@ import math
 from typing import Any
 
 import numpy as np
-
 from dgdr_api.replay_spec import ReplaySla
+
 from dgdr_job.replay.errors import InvalidReplay
 from dgdr_job.replay.gaps import Gaps
 from dgdr_job.replay.outcome import COMPLETED, REJECTED_KV, REJECTED_TOKENS, Outcome
@@ -13,7 +13,11 @@ from dgdr_job.replay.plan import Plan
 from dgdr_job.replay.requests import Ints, Requests
 
 PERCENTILES = (50, 75, 90, 95, 99)
-STATUS_NAMES = {COMPLETED: "completed", REJECTED_KV: "rejected: kv_capacity", REJECTED_TOKENS: "rejected: batched_tokens"}
+STATUS_NAMES = {
+    COMPLETED: "completed",
+    REJECTED_KV: "rejected: kv_capacity",
+    REJECTED_TOKENS: "rejected: batched_tokens",
+}
 Floats = np.ndarray
 
 
@@ -70,7 +74,9 @@ def request_rows(requests: Requests, outcome: Outcome, *, disaggregated: bool) -
     """One row a request, in the order of their release; null where a thing never happened."""
     rows = []
     for at in range(len(requests)):
-        first, last, arrival = (int(one[at]) for one in (outcome.first_token_ns, outcome.last_token_ns, outcome.arrival_ns))
+        first, last, arrival = (
+            int(one[at]) for one in (outcome.first_token_ns, outcome.last_token_ns, outcome.arrival_ns)
+        )
         osl = int(requests.osl[at])
         came = first >= 0
         main, decode = int(outcome.worker[at]), int(outcome.decode_worker[at])
@@ -141,7 +147,7 @@ def _per_user(gaps: Gaps) -> float | None:
 
 
 def _good(requests: Requests, outcome: Outcome, done: Ints, sla: ReplaySla) -> Ints:
-    """Requests that keep every bound, inclusive; a request of one token keeps every bound on the time between tokens."""
+    """Requests that keep every bound, inclusive; one of a single token keeps any bound on the time between tokens."""
     kept = np.ones(len(done), dtype=bool)
     first, last, arrival = outcome.first_token_ns[done], outcome.last_token_ns[done], outcome.arrival_ns[done]
     if sla.ttft_ms is not None:

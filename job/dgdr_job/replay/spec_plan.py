@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from dgdr_api.replay_spec import KvTransfer, ReplayRole, ReplaySpec
+
 from dgdr_job.replay.errors import InvalidReplay
 from dgdr_job.replay.pass_times import FIXED, NS_PER_MS, POLYNOMIAL, PassTimes, is_time, read_table
 from dgdr_job.replay.plan import Plan, RolePlan, RouterPlan, TransferPlan
@@ -63,7 +64,9 @@ def _times(role: ReplayRole, folder: Path, overhead_ns: int) -> PassTimes:
     if timing.type == "fixed":
         for name, value in (("prefillMs", timing.prefill_ms), ("decodeMs", timing.decode_ms)):
             if not is_time(value):
-                raise InvalidReplay(f"roles[{role.kind}].timing.{name} = {value}; expected 0 to 1000000000 milliseconds")
+                raise InvalidReplay(
+                    f"roles[{role.kind}].timing.{name} = {value}; expected 0 to 1000000000 milliseconds"
+                )
         return PassTimes(FIXED, timing.prefill_ms, timing.decode_ms, host_overhead_ns=overhead_ns)
     if timing.type == "polynomial":
         return PassTimes(POLYNOMIAL, host_overhead_ns=overhead_ns)

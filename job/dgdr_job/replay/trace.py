@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dgdr_job.replay.errors import InvalidTrace
 from dgdr_job.replay.requests import Ints
@@ -72,7 +73,9 @@ def read_trace(path: Path, block_size: int, speedup: float = 1.0, progress: Prog
             progress(number)
     if not times:
         raise InvalidTrace(f"{path}: no request; expected one JSON object a line")
-    return _in_order(*(np.array(one) for one in (times, isl, osl, starts, units)), speedup)
+    lengths = np.array(isl, dtype=np.int64), np.array(osl, dtype=np.int64)
+    identities = np.array(starts, dtype=np.int64), np.array(units, dtype=np.int64)
+    return _in_order(np.array(times), lengths, identities, speedup)
 
 
 def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
@@ -94,7 +97,9 @@ def _record(path: Path, number: int, line: bytes) -> dict[str, Any]:
     try:
         record = json.loads(line.decode("utf-8"))
     except UnicodeDecodeError as error:
-        raise InvalidTrace(f"{path}, line {number}: not UTF-8 at byte {error.start}; save the trace as UTF-8") from error
+        raise InvalidTrace(
+            f"{path}, line {number}: not UTF-8 at byte {error.start}; save the trace as UTF-8"
+        ) from error
     except (ValueError, RecursionError) as error:
         shown = line[:60].decode("utf-8", "replace").strip()
         raise InvalidTrace(
@@ -140,8 +145,12 @@ def _hashes(path: Path, number: int, record: dict[str, Any], isl: int, block_siz
     return value
 
 
-def _in_order(times: Any, isl: Ints, osl: Ints, starts: Ints, units: Ints, speedup: float) -> Trace:  # noqa: ANN401
+def _in_order(
+    times: NDArray[np.float64], lengths: tuple[Ints, Ints], identities: tuple[Ints, Ints], speedup: float
+) -> Trace:
     """Sort by time, keeping the order of equal times; the first arrival becomes 0."""
+    isl, osl = lengths
+    starts, units = identities
     arrival = np.round((times - times.min()) / speedup * 1e6).astype(np.int64)
     if np.all(arrival[1:] >= arrival[:-1]):
         return Trace(arrival, isl, osl, starts, units)

@@ -4,8 +4,8 @@ import math
 from pathlib import Path
 
 import numpy as np
-
 from dgdr_api.replay_spec import ReplaySpec, ReplayStaticWorkload, ReplayTraceWorkload
+
 from dgdr_job.replay.errors import InvalidReplay
 from dgdr_job.replay.requests import Ints, Requests
 from dgdr_job.replay.trace import Progress, read_trace
@@ -140,9 +140,7 @@ def _accumulated(isl: Ints, osl: Ints, turn: Ints) -> Ints:
     return np.asarray(before - start + isl, dtype=np.int64)
 
 
-def _shared_units(
-    static: ReplayStaticWorkload, isl: Ints, groups: Ints, block: int, unit: int
-) -> tuple[Ints, Ints]:
+def _shared_units(static: ReplayStaticWorkload, isl: Ints, groups: Ints, block: int, unit: int) -> tuple[Ints, Ints]:
     """Identities of the shared prefixes: round(ratio * blocks of the prompt) blocks, one text for each group."""
     shared = np.round(static.shared_prefix_ratio * (-(-isl // block))).astype(np.int64) * block // unit
     unit_start = np.concatenate([[0], np.cumsum(shared)])

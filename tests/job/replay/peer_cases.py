@@ -35,7 +35,9 @@ def document(case: dict[str, Any], trace: Path) -> ReplaySpec:
                     first.get("kv_transfer_timing_mode", "full_prompt")
                 ],
             },
-            "router": {"mode": {"round_robin": "roundRobin", "kv_router": "kv"}[options.get("router_mode", "round_robin")]},
+            "router": {
+                "mode": {"round_robin": "roundRobin", "kv_router": "kv"}[options.get("router_mode", "round_robin")]
+            },
             "workload": {
                 "trace": {
                     "path": str(trace),

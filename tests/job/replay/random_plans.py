@@ -1,12 +1,11 @@
 """Random small deployments and workloads, with pressure and without."""
 
 import numpy as np
-from hypothesis import strategies as st
-
 from dgdr_api.terms import RoleKind
 from dgdr_job.replay.pass_times import FIXED, POLYNOMIAL, TABLE, PassTimes
 from dgdr_job.replay.plan import Plan, RolePlan, RouterPlan, TransferPlan
 from dgdr_job.replay.requests import Requests
+from hypothesis import strategies as st
 
 TABLE_TIMES = PassTimes(
     TABLE,

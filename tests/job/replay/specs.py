@@ -3,12 +3,15 @@
 from typing import Any
 
 from dgdr_api.replay_spec import ReplaySpec
+
 from tests.job.replay.peer_cases import QUANTIZATION
 
 ONE_GPU = {"tp": 1, "pp": 1, "attentionDp": 1, "moeTp": 1, "moeEp": 1, "cp": 1}
 
 
-def role(kind: str = "agg", workers: int = 1, backend: str = "vllm", timing: Any = None, **engine: Any) -> dict[str, Any]:
+def role(
+    kind: str = "agg", workers: int = 1, backend: str = "vllm", timing: Any = None, **engine: Any
+) -> dict[str, Any]:
     """A role with the limits of the whole-run check where none are given."""
     limits = {
         "maxNumSeqs": 256,
@@ -50,6 +53,4 @@ def disaggregated(
     workload: dict[str, Any], prefill: dict[str, Any], decode: dict[str, Any], **others: Any
 ) -> ReplaySpec:
     """A prefill and a decode role."""
-    return ReplaySpec.model_validate(
-        {"topology": "disagg", "roles": [prefill, decode], "workload": workload, **others}
-    )
+    return ReplaySpec.model_validate({"topology": "disagg", "roles": [prefill, decode], "workload": workload, **others})

@@ -1,18 +1,18 @@
 """The kernel and the reference are equal in every nanosecond, for all policies, with and without pressure."""
 
+import os
 from dataclasses import fields
 
 import numpy as np
-from hypothesis import given, settings
-
 from dgdr_job.replay.kernel import run as kernel
 from dgdr_job.replay.outcome import Outcome
 from dgdr_job.replay.plan import Plan
 from dgdr_job.replay.reference import cluster as reference
 from dgdr_job.replay.requests import Requests
+from hypothesis import given, settings
+
 from tests.job.replay.random_plans import plans, workloads
 
-import os
 EXAMPLES = int(os.environ.get("EX", "300"))
 
 

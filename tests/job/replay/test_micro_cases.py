@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from dgdr_job.replay.outcome import COMPLETED, Outcome
 from dgdr_job.replay.reference.cluster import replay
 from dgdr_job.replay.spec_plan import plan_of
 from dgdr_job.replay.workload import requests_of
+
 from tests.job.replay.peer_cases import document
 
 CASES: dict[str, Any] = json.loads((Path(__file__).parent / "data" / "micro_cases.json").read_text())

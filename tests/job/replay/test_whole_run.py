@@ -4,11 +4,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from dgdr_job.replay.outcome import Outcome
 from dgdr_job.replay.reference.cluster import replay
 from dgdr_job.replay.spec_plan import plan_of
 from dgdr_job.replay.workload import requests_of
+
 from tests.job.replay.specs import aggregated, static
 
 

@@ -11,7 +11,15 @@ from dgdr_job.replay.kernel.queues import (
     request_ended,
     take_arrival,
 )
-from dgdr_job.replay.kernel.scheduler import line_before, line_push, line_remove, outputs_of, promise, room_to_completion, up
+from dgdr_job.replay.kernel.scheduler import (
+    line_before,
+    line_push,
+    line_remove,
+    outputs_of,
+    promise,
+    room_to_completion,
+    up,
+)
 from dgdr_job.replay.kernel.state import (
     ACTION_COUNT,
     AGG,
@@ -221,7 +229,7 @@ def _activate(m, o, request, rank):  # type: ignore[no-untyped-def]
     if other == NOTHING:
         line_push(m, o, WAIT_HEAD, WAIT_TAIL, rank, sequence)
     else:
-        line_before(m, o, WAIT_HEAD, WAIT_TAIL, rank, sequence, other)
+        line_before(m, o, WAIT_HEAD, rank, sequence, other)
 
 
 @njit(cache=True, error_model="numpy")

@@ -34,7 +34,7 @@ def use_cache() -> None:
     """Tell numba the folder; before the first function is compiled."""
     import numba  # noqa: PLC0415 - it is the slow import that only a replay needs
 
-    numba.config.CACHE_DIR = str(cache_folder())
+    setattr(numba.config, "CACHE_DIR", str(cache_folder()))  # noqa: B010 - the name is made at run time
 
 
 use_cache()

@@ -31,11 +31,10 @@ from dgdr_job.replay.kernel import compiling  # noqa: F401 - names the cache bef
 from numba import njit
 
 
-
 @njit(cache=True, error_model="numpy")
 def push_action(m, o, step, request):  # type: ignore[no-untyped-def]
     """A step of a handoff that can be taken."""
-    size = (m[REQUESTS] + 1)
+    size = m[REQUESTS] + 1
     m[o[ACTIONS] + (m[ACTION_HEAD] + m[ACTION_COUNT]) % size] = request * 8 + step
     m[ACTION_COUNT] += 1
 
@@ -81,7 +80,9 @@ def set_end(m, o, worker, time):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, error_model="numpy")
 def _before(m, times, seconds, one, other):  # type: ignore[no-untyped-def]
-    return m[times + one] < m[times + other] or (m[times + one] == m[times + other] and m[seconds + one] < m[seconds + other])
+    return m[times + one] < m[times + other] or (
+        m[times + one] == m[times + other] and m[seconds + one] < m[seconds + other]
+    )
 
 
 @njit(cache=True, error_model="numpy")

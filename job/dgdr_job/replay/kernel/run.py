@@ -20,9 +20,7 @@ Rows = dict[int, "int | tuple[int, Ints | int]"]
 
 def supports(plan: Plan) -> bool:
     """Whether the kernel replays this plan; the reference replays all."""
-    return (
-        plan.encode is None and not plan.router.kv and all(role.backend in ("vllm", "trtllm") for role in plan.roles)
-    )
+    return plan.encode is None and not plan.router.kv and all(role.backend in ("vllm", "trtllm") for role in plan.roles)
 
 
 def replay(plan: Plan, requests: Requests) -> Outcome:
@@ -83,7 +81,9 @@ def _memory(plan: Plan, requests: Requests, *, exact: bool) -> tuple[Ints, Ints]
     rank_role = np.repeat(np.arange(len(roles)), [role.workers * role.ranks for role in roles])
     longest = min(st.LONGEST_SPAN, int(requests.osl.max())) if n else 1
     rows = _role_rows(plan, requests) | _request_rows(plan, requests) | _sequence_rows(plan, requests, exact=exact)
-    rows |= _rank_rows(plan, rank_role, n) | _worker_rows(worker_role) | _block_rows(plan, rank_role, requests, exact=exact)
+    rows |= (
+        _rank_rows(plan, rank_role, n) | _worker_rows(worker_role) | _block_rows(plan, rank_role, requests, exact=exact)
+    )
     rows |= {
         st.FIRST_TURNS: (len(requests.first_turns), requests.first_turns),
         st.UNIT_START: (n + 1, requests.unit_start),
@@ -171,7 +171,7 @@ def _request_rows(plan: Plan, requests: Requests) -> Rows:
     rows: Rows = dict.fromkeys(range(st.ISL, st.TRANSFER_SEQ + 1), n)
     unset = (st.OUT_ARRIVAL, st.OUT_ADMITTED, st.OUT_DECODE_ADMITTED, st.OUT_FIRST, st.OUT_LAST)
     places = (st.OUT_WORKER, st.OUT_DECODE_WORKER, st.SOURCE_RANK, st.TARGET_RANK, st.DEFERRED_NEXT)
-    rows |= {row: (n, -1) for row in unset + places}
+    rows |= dict.fromkeys(unset + places, (n, -1))
     given = {st.ISL: requests.isl, st.OSL: requests.osl, st.ARRIVAL: requests.arrival_ns}
     given |= {st.NEXT_TURN: requests.next_turn, st.STREAM: requests.stream, st.REJECTED: _rejected(plan, requests)}
     return rows | {row: (n, values) for row, values in given.items()}
@@ -180,7 +180,7 @@ def _request_rows(plan: Plan, requests: Requests) -> Rows:
 def _sequence_rows(plan: Plan, requests: Requests, *, exact: bool) -> Rows:
     count = len(requests) * len(plan.roles)
     rows: Rows = dict.fromkeys(range(st.GENERATED, st.TABLE_START + 1), count)
-    rows |= {row: (count, -1) for row in (st.ATTEMPT, st.FOLLOWING, st.PRECEDING, st.PART_PASS)}
+    rows |= dict.fromkeys((st.ATTEMPT, st.FOLLOWING, st.PRECEDING, st.PART_PASS), (count, -1))
     if not exact:
         return rows | {st.TABLE: 1}
     sizes = np.concatenate([-(-(requests.isl + _outputs(role, requests)) // role.block_size) for role in plan.roles])
@@ -191,9 +191,11 @@ def _rank_rows(plan: Plan, rank_role: Ints, n: int) -> Rows:
     ranks = len(rank_role)
     rows: Rows = dict.fromkeys(range(st.RANK_ROLE, st.MAP_BITS + 1), ranks)
     unset = (st.WAIT_HEAD, st.WAIT_TAIL, st.PENDING_HEAD, st.PENDING_TAIL, st.IDLE_HEAD, st.IDLE_TAIL)
-    rows |= {row: (ranks, -1) for row in unset}
+    rows |= dict.fromkeys(unset, (ranks, -1))
     batch = np.array([min(role.max_num_seqs, n) for role in plan.roles], dtype=np.int64)[rank_role]
-    per_worker = np.array([role.ranks for role in plan.roles])[np.repeat(np.arange(len(plan.roles)), [r.workers for r in plan.roles])]
+    per_worker = np.array([role.ranks for role in plan.roles])[
+        np.repeat(np.arange(len(plan.roles)), [r.workers for r in plan.roles])
+    ]
     return rows | {
         st.RANK_ROLE: (ranks, rank_role),
         st.RANK_WORKER: (ranks, np.repeat(np.arange(len(per_worker)), per_worker)),
@@ -210,7 +212,7 @@ def _worker_rows(worker_role: Ints) -> Rows:
     rows: Rows = dict.fromkeys(range(st.WORKER_ROLE, st.RANK_TURN + 1), workers)
     rows |= {st.WORKER_ROLE: (workers, worker_role), st.END_NS: (workers, st.NEVER)}
     rows |= {row: (workers, np.arange(workers)) for row in (st.HEAP, st.HEAP_PLACE)}
-    return rows | {row: (workers, -1) for row in (st.DEFERRED_HEAD, st.DEFERRED_TAIL)}
+    return rows | dict.fromkeys((st.DEFERRED_HEAD, st.DEFERRED_TAIL), (workers, -1))
 
 
 def _block_rows(plan: Plan, rank_role: Ints, requests: Requests, *, exact: bool) -> Rows:
@@ -221,7 +223,7 @@ def _block_rows(plan: Plan, rank_role: Ints, requests: Requests, *, exact: bool)
     bits = np.array([max(2, int(2 * one).bit_length()) for one in blocks], dtype=np.int64)
     slots, size, ranks = int(blocks.sum()), int((1 << bits).sum()), len(rank_role)
     most = int((requests.isl + requests.osl).max()) // min(role.block_size for role in plan.roles) + 2
-    rows: Rows = {row: (slots, -1) for row in (st.SLOT_BEFORE, st.SLOT_AFTER, st.SLOT_TWIN, st.SLOT_KEY)}
+    rows: Rows = dict.fromkeys((st.SLOT_BEFORE, st.SLOT_AFTER, st.SLOT_TWIN, st.SLOT_KEY), (slots, -1))
     return rows | {
         st.FREE_SLOTS: (slots, np.arange(slots)),
         st.SLOT_USERS: slots,

@@ -88,7 +88,7 @@ def line_push(m, o, head, tail, rank, sequence):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy")
-def line_before(m, o, head, tail, rank, sequence, other):  # type: ignore[no-untyped-def]
+def line_before(m, o, head, rank, sequence, other):  # type: ignore[no-untyped-def]
     """Insert before another one of the line."""
     before = m[o[PRECEDING] + other]
     m[o[PRECEDING] + sequence] = before
@@ -147,7 +147,7 @@ def _preempt(m, o, rank, role, budget):  # type: ignore[no-untyped-def]
     if head == NOTHING:
         line_push(m, o, WAIT_HEAD, WAIT_TAIL, rank, victim)
     else:
-        line_before(m, o, WAIT_HEAD, WAIT_TAIL, rank, victim, head)
+        line_before(m, o, WAIT_HEAD, rank, victim, head)
     m[o[OUT_PREEMPTIONS] + victim - role * m[REQUESTS]] += 1
     if m[o[PART_PASS] + victim] == m[PASS_ID]:
         m[o[PART_PASS] + victim] = NOTHING

@@ -72,7 +72,7 @@ class _Replay:
         return self.outcome
 
     def _unblock(self) -> None:
-        """Nothing will ever happen: let the first rank that can go on out of order do so (the peer ends in an error)."""
+        """Nothing will ever happen: let the first rank that can go on out of order do so (the peer fails)."""
         for at in reversed(range(len(self.pools))):
             for worker in self.pools[at]:
                 for rank in worker.ranks:
@@ -104,7 +104,7 @@ class _Replay:
                 changed |= self._start_passes(at)
 
     def _start_passes(self, at: int) -> bool:
-        return any([self._start_pass(at, worker) for worker in self.pools[at]])
+        return bool(sum([self._start_pass(at, worker) for worker in self.pools[at]]))
 
     def _at(self, time: int, kind: int, what: object, place: int = 0) -> None:
         self._events += 1
@@ -112,8 +112,7 @@ class _Replay:
 
     def _happen(self, kind: int, what: object) -> None:
         if kind == PASS_DONE:
-            at, worker = what  # type: ignore[misc]
-            self._end_pass(at, worker)
+            self._end_pass(*what)  # type: ignore[misc]
         elif kind == ENCODED:
             self._end_encoding(*what)  # type: ignore[misc]
         else:
@@ -186,16 +185,17 @@ class _Replay:
     # -- from prefill to decode
 
     def _act(self, step: str, request: int) -> None:
-        """One step of a handoff. Source first (vLLM, TensorRT-LLM): prefill, reserve, transfer, activate, release;
-        SGLang reserves before it computes the prompt."""
+        """One step of a handoff.
+
+        Source first (vLLM, TensorRT-LLM): prefill, reserve, transfer, activate, release. SGLang reserves before it
+        computes the prompt.
+        """
         handoff = self.handoffs[request]
         if step == "prefill":
             worker, rank, handoff.source_sequence = self._submit(request, 0, 1)
             handoff.source = (worker, rank)
         elif step == "reserve":
-            worker, rank, handoff.target_sequence = self._submit(
-                request, 1, int(self.requests.osl[request])
-            )
+            worker, rank, handoff.target_sequence = self._submit(request, 1, int(self.requests.osl[request]))
             handoff.target = (worker, rank)
             if not worker.busy:
                 self._reserve_next(rank)
@@ -268,7 +268,7 @@ class _Replay:
         if duration is None:
             # A pass that computes nothing ends at once; like any end it lets the next transfer in.
             blocked = [rank for rank in worker.ranks if rank.scheduler.has_work]
-            return any([self._reserve_next(rank) for rank in blocked])
+            return bool(sum([self._reserve_next(rank) for rank in blocked]))
         self.outcome.passes += 1
         for rank, done in zip(worker.ranks, worker.passes, strict=True):
             for sequence, cached in done.admitted:

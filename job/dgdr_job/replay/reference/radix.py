@@ -95,8 +95,10 @@ class RadixCache:
         self.peak = max(self.peak, self.pages - self.free - self.evictable)
 
     def insert(self, start: Node, keys: list[int]) -> tuple[int, Node]:
-        """Put pages under a node. Returns how many of them were there already (theirs are to be freed), and the last
-        node."""
+        """Put pages under a node.
+
+        Returns how many of them were there already (the new ones are to be freed), and the last node.
+        """
         if not keys:
             return 0, start
         now = self._now()
