@@ -1,0 +1,105 @@
+"""Pass times, the same operations in the same order as `dgdr_job.replay.pass_times`."""
+
+from typing import Any, NamedTuple
+
+from dgdr_job.replay.kernel import compiling  # noqa: F401 - names the cache before numba compiles
+from numba import njit
+
+LONGEST_PASS_MS = 1e9
+BAD_TIME = -1
+
+
+class Times(NamedTuple):
+    """`PassTimes` as the kernel takes it."""
+
+    kind: int
+    prefill_ms: float
+    decode_ms: float
+    prefill_tokens: Any
+    prefill_table_ms: Any
+    decode_batch: Any
+    decode_context: Any
+    decode_table_ms: Any
+    overhead_ns: int
+    link_ms_per_token: float
+
+
+@njit(cache=True, error_model="numpy")
+def nanoseconds(ms):  # type: ignore[no-untyped-def]
+    """Nearest whole nanosecond to the seconds as a double, half to even; BAD_TIME when there is none."""
+    if not (0 <= ms <= LONGEST_PASS_MS):
+        return BAD_TIME
+    seconds = ms / 1000.0
+    product = seconds * 1e9
+    whole = int(product)
+    part = product - whole
+    if part > 0.5:
+        return whole + 1
+    if part < 0.5:
+        return whole
+    # Half as far as doubles can tell: the rounding error of the product decides (Dekker).
+    split = seconds * 134217729.0
+    high = split - (split - seconds)
+    low = seconds - high
+    error = (high * 1e9 - product) + low * 1e9
+    if error > 0:
+        return whole + 1
+    if error < 0:
+        return whole
+    return whole + (whole & 1)
+
+
+@njit(cache=True, error_model="numpy")
+def _segment(points, at):  # type: ignore[no-untyped-def]
+    last = len(points) - 1
+    if last == 0 or at <= points[0]:
+        return 0, 0.0
+    low, high = 0, last
+    while high - low > 1:
+        middle = (low + high) // 2
+        if points[middle] <= at:
+            low = middle
+        else:
+            high = middle
+    return low, (at - points[low]) / (points[low + 1] - points[low])
+
+
+@njit(cache=True, error_model="numpy")
+def _linear(points, values, at):  # type: ignore[no-untyped-def]
+    row, part = _segment(points, at)
+    low = values[row]
+    if part == 0.0:
+        return low
+    return low + part * (values[row + 1] - low)
+
+
+@njit(cache=True, error_model="numpy")
+def prefill_ns(times, tokens):  # type: ignore[no-untyped-def]
+    """`PassTimes.prefill_ns`."""
+    if times.kind == 0:
+        return nanoseconds(times.prefill_ms)
+    if times.kind == 1:
+        return nanoseconds(4.209989e-7 * (tokens * tokens) + 1.518344e-2 * tokens + 16.50142)
+    return nanoseconds(_linear(times.prefill_tokens, times.prefill_table_ms, float(tokens)))
+
+
+@njit(cache=True, error_model="numpy")
+def polynomial_decode_ns(context, capacity):  # type: ignore[no-untyped-def]
+    """The polynomial's decode term."""
+    used = min(1.0, context / capacity)
+    return nanoseconds(max(1.0, -25.74 * (used * used) + 54.01 * used + 5.74))
+
+
+@njit(cache=True, error_model="numpy")
+def decode_ns(times, batch, context, capacity):  # type: ignore[no-untyped-def]
+    """`PassTimes.decode_ns`."""
+    if times.kind == 0:
+        return nanoseconds(times.decode_ms)
+    if times.kind == 1:
+        return polynomial_decode_ns(context, capacity)
+    row, part = _segment(times.decode_batch, float(batch))
+    at = context / batch
+    low = _linear(times.decode_context, times.decode_table_ms[row], at)
+    if part == 0.0:
+        return nanoseconds(low)
+    return nanoseconds(low + part * (_linear(times.decode_context, times.decode_table_ms[row + 1], at) - low))
