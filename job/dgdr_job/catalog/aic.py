@@ -244,17 +244,23 @@ class PerformanceModel:
         with border(what, _SPLITTING, self._notes):
             model = models.get_model(identity.model, config, identity.backend)
         with border(what, _SPLITTING, self._data_notes):
-            return model, engine.build_engine_spec_json(
-                model,
-                model_path=identity.model,
-                system=identity.sku,
-                backend=identity.backend,
-                backend_version=identity.data_version,
-                kv_block_size=None,
-                systems_path=None,
-                nextn=0,
-                database=self._database,
-            )
+            return model, self.spec(model)
+
+    def spec(self, model: Any) -> str:  # noqa: ANN401  (an object of the untyped package)
+        """The package's compiled engine of one of its model objects, in wire form."""
+        identity = self.identity
+        made: str = engine.build_engine_spec_json(
+            model,
+            model_path=identity.model,
+            system=identity.sku,
+            backend=identity.backend,
+            backend_version=identity.data_version,
+            kv_block_size=None,
+            systems_path=None,
+            nextn=0,
+            database=self._database,
+        )
+        return made
 
     @property
     def database(self) -> Any:  # noqa: ANN401  (an object of the untyped package)

@@ -203,17 +203,7 @@ class EncodeWorker(EncoderModel):
                 encoder_config=vision,
                 config=config.ModelConfig(tp_size=tp, enable_encoder_dp=False),
             )
-            spec = engine.build_engine_spec_json(
-                model,
-                model_path=identity.model,
-                system=identity.sku,
-                backend=identity.backend,
-                backend_version=identity.data_version,
-                kv_block_size=None,
-                systems_path=None,
-                nextn=0,
-                database=performance.database,
-            )
+            spec = performance.spec(model)
         super().__init__(performance, model, bytes(aiconfigurator_core.engine_spec_bincode_from_json(spec)))
 
 
