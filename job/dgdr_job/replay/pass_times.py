@@ -1,10 +1,13 @@
 """How long a pass takes: one interface over all sources of times, in numbers that the kernel reads too.
 
 A pass has a prefill term (by the new prompt tokens) and a decode term (by the sequences and their context). Each is
-rounded to the nearest nanosecond, then they are added, with the host overhead (engine.md 7.1).
+rounded to the nearest nanosecond, then they are added, with the host overhead (engine.md 7.1). Times from performance
+data know each prompt of a pass: what all its tokens take together, the attention of each prompt, and that of the
+decoding sequences are terms of their own; a pass without a prompt is one step (engine.md 5).
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,7 +16,7 @@ from numpy.typing import NDArray
 
 from dgdr_job.replay.errors import InvalidTiming
 
-FIXED, POLYNOMIAL, TABLE = 0, 1, 2
+FIXED, POLYNOMIAL, TABLE, PERFORMANCE = 0, 1, 2, 3
 NS_PER_MS = 1_000_000
 NS_PER_S = 1_000_000_000
 LONGEST_PASS_MS = 1e9
@@ -24,15 +27,24 @@ def _empty() -> NDArray[np.float64]:
     return np.zeros(0)
 
 
+def _empty_table() -> NDArray[np.float64]:
+    return np.zeros((0, 0))
+
+
 @dataclass(frozen=True)
 class PassTimes:
     """Times of one role. Arrays of the kinds that do not use them are empty.
 
     Attributes:
-        kind: FIXED, POLYNOMIAL or TABLE.
+        kind: FIXED, POLYNOMIAL, TABLE or PERFORMANCE.
         prefill_ms, decode_ms: milliseconds of every pass, for FIXED.
         prefill_tokens, prefill_table_ms: points of the prefill term, shape [p], tokens ascending.
+            For PERFORMANCE: all but attention, by all tokens of a pass, decoding ones too.
         decode_batch, decode_context, decode_table_ms: points of the decode term, shapes [b], [c] and [b, c].
+            For PERFORMANCE: a whole step without prompts.
+        new_tokens, cached_tokens, prompt_table_ms: attention of one prompt by its new tokens and those before them,
+            shapes [n], [k] and [n, k], for PERFORMANCE.
+        attention_table_ms: attention of the decoding sequences beside prompts, shape [b, c], for PERFORMANCE.
         host_overhead_ns: added to every pass.
     """
 
@@ -43,11 +55,46 @@ class PassTimes:
     prefill_table_ms: NDArray[np.float64] = field(default_factory=_empty)
     decode_batch: NDArray[np.float64] = field(default_factory=_empty)
     decode_context: NDArray[np.float64] = field(default_factory=_empty)
-    decode_table_ms: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0)))
+    decode_table_ms: NDArray[np.float64] = field(default_factory=_empty_table)
+    new_tokens: NDArray[np.float64] = field(default_factory=_empty)
+    cached_tokens: NDArray[np.float64] = field(default_factory=_empty)
+    prompt_table_ms: NDArray[np.float64] = field(default_factory=_empty_table)
+    attention_table_ms: NDArray[np.float64] = field(default_factory=_empty_table)
     host_overhead_ns: int = 0
 
+    def pass_ns(self, prompts: Sequence[tuple[int, int]], batch: int, context_tokens: int, capacity_tokens: int) -> int:
+        """Nanoseconds of a pass, without the host overhead.
+
+        Args:
+            prompts: of each prompt in the pass the computed tokens before and after it.
+            batch: decoding sequences.
+            context_tokens: the sum of their lengths.
+            capacity_tokens: tokens that the KV cache of the rank holds.
+        """
+        if self.kind == PERFORMANCE and prompts:
+            return self._mixed_ns(prompts, batch, context_tokens)
+        total = 0
+        if prompts:
+            count = len(prompts)
+            means = sum(end for _, end in prompts) // count - sum(start for start, _ in prompts) // count
+            total += self.prefill_ns(count * means)
+        if batch:
+            total += self.decode_ns(batch, context_tokens, capacity_tokens)
+        return total
+
+    def _mixed_ns(self, prompts: Sequence[tuple[int, int]], batch: int, context_tokens: int) -> int:
+        tokens = sum(end - start for start, end in prompts) + batch
+        total = nanoseconds(_linear(self.prefill_tokens, self.prefill_table_ms, float(tokens)))
+        for start, end in prompts:
+            total += nanoseconds(
+                _bilinear(self.new_tokens, self.cached_tokens, self.prompt_table_ms, end - start, start)
+            )
+        if batch:
+            total += nanoseconds(self._decode_table(self.attention_table_ms, float(batch), context_tokens / batch))
+        return total
+
     def prefill_ns(self, tokens: int) -> int:
-        """Nanoseconds of the prefill term of a pass with so many new prompt tokens."""
+        """Nanoseconds of the prefill term of a pass with so many new prompt tokens; not for PERFORMANCE."""
         if self.kind == FIXED:
             return nanoseconds(self.prefill_ms)
         if self.kind == POLYNOMIAL:
@@ -67,14 +114,10 @@ class PassTimes:
         if self.kind == POLYNOMIAL:
             used = min(1.0, context_tokens / capacity_tokens)
             return nanoseconds(max(1.0, -25.74 * (used * used) + 54.01 * used + 5.74))
-        return nanoseconds(self._decode_table(float(batch), context_tokens / batch))
+        return nanoseconds(self._decode_table(self.decode_table_ms, float(batch), context_tokens / batch))
 
-    def _decode_table(self, batch: float, context: float) -> float:
-        row, part = _segment(self.decode_batch, batch)
-        low = _linear(self.decode_context, self.decode_table_ms[row], context)
-        if part == 0.0:
-            return low
-        return low + part * (_linear(self.decode_context, self.decode_table_ms[row + 1], context) - low)
+    def _decode_table(self, table: NDArray[np.float64], batch: float, context: float) -> float:
+        return _bilinear(self.decode_batch, self.decode_context, table, batch, context)
 
 
 def nanoseconds(milliseconds: float) -> int:
@@ -111,6 +154,14 @@ def _linear(points: NDArray[np.float64], values: NDArray[np.float64], at: float)
     row, part = _segment(points, at)
     low = float(values[row])
     return low if part == 0.0 else low + part * (float(values[row + 1]) - low)
+
+
+def _bilinear(
+    rows: NDArray[np.float64], columns: NDArray[np.float64], values: NDArray[np.float64], at: float, across: float
+) -> float:
+    row, part = _segment(rows, at)
+    low = _linear(columns, values[row], across)
+    return low if part == 0.0 else low + part * (_linear(columns, values[row + 1], across) - low)
 
 
 def read_table(path: Path, host_overhead_ns: int = 0) -> PassTimes:

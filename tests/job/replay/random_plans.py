@@ -2,7 +2,7 @@
 
 import numpy as np
 from dgdr_api.terms import RoleKind
-from dgdr_job.replay.pass_times import FIXED, POLYNOMIAL, TABLE, PassTimes
+from dgdr_job.replay.pass_times import FIXED, PERFORMANCE, POLYNOMIAL, TABLE, PassTimes
 from dgdr_job.replay.plan import Plan, RolePlan, RouterPlan, TransferPlan
 from dgdr_job.replay.requests import Requests
 from hypothesis import strategies as st
@@ -16,12 +16,26 @@ TABLE_TIMES = PassTimes(
     decode_table_ms=np.array([[1.0, 2.0, 4.5], [0.9, 2.5, 5.0], [3.0, 3.5, 9.0]]),
     host_overhead_ns=17,
 )
+PERFORMANCE_TIMES = PassTimes(
+    PERFORMANCE,
+    prefill_tokens=np.array([1.0, 2.0, 3.0, 16.0, 90.0]),
+    prefill_table_ms=np.array([0.7, 0.9, 0.8, 2.0, 5.123456789]),
+    decode_batch=np.array([1.0, 2.0, 3.0, 8.0]),
+    decode_context=np.array([1.0, 33.0, 400.0]),
+    decode_table_ms=np.array([[1.0, 1.5, 2.0], [0.9, 1.6, 2.2], [1.1, 1.7, 3.1], [2.0, 2.7, 4.4]]),
+    new_tokens=np.array([1.0, 8.0, 64.0]),
+    cached_tokens=np.array([0.0, 16.0, 128.0]),
+    prompt_table_ms=np.array([[0.1, 0.2, 0.7], [0.3, 0.45, 1.1], [1.3, 2.5, 3.3333333]]),
+    attention_table_ms=np.array([[0.1, 0.3, 0.6], [0.11, 0.4, 0.8], [0.2, 0.5, 1.0], [0.35, 0.9, 2.0]]),
+    host_overhead_ns=3,
+)
 TIMES = [
     PassTimes(FIXED, 10.0, 1.0),
     PassTimes(FIXED, 7.3, 2.1, host_overhead_ns=100),
     PassTimes(FIXED, 0.0, 1.0),
     PassTimes(POLYNOMIAL),
     TABLE_TIMES,
+    PERFORMANCE_TIMES,
 ]
 
 

@@ -51,12 +51,15 @@ from dgdr_job.replay.kernel.state import (
     OUT_FIRST,
     OUT_LAST,
     OUT_STATUS,
+    PART_END,
+    PART_START,
     PASSES,
     PASS_ID,
     PASS_PARTS,
     PEAK,
     PENDING_HEAD,
     PREFILL,
+    PROMPTS,
     RANKS,
     RANK_ROLE,
     REQUESTS,
@@ -73,8 +76,8 @@ from dgdr_job.replay.kernel.state import (
     WARMUP,
     WORKER_ROLE,
 )
-from dgdr_job.replay.kernel.times import decode_ns, polynomial_decode_ns, prefill_ns
-from dgdr_job.replay.pass_times import FIXED, POLYNOMIAL
+from dgdr_job.replay.kernel.times import decode_ns, mixed_ns, polynomial_decode_ns, prefill_ns, prompt_ns
+from dgdr_job.replay.pass_times import FIXED, PERFORMANCE, POLYNOMIAL
 from dgdr_job.replay.kernel import compiling  # noqa: F401 - names the cache before numba compiles
 from numba import njit
 
@@ -94,9 +97,33 @@ def note_gap(m, o, gap, count):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy")
+def _mixed_duration_ns(m, o, rank, times):  # type: ignore[no-untyped-def]
+    """A pass with prompts, of times that know each of them."""
+    parts = o[PASS_PARTS] + rank * 8
+    start = o[PROMPTS] + m[o[RUNNING_START] + rank]
+    tokens = m[parts + 6]
+    total = 0
+    for at in range(start, start + m[parts + 1]):
+        sequence = m[at]
+        before = m[o[PART_START] + sequence]
+        new = m[o[PART_END] + sequence] - before
+        tokens += new
+        attention = prompt_ns(times, new, before)
+        if attention < 0:
+            m[FAILURE] = BAD_PASS_TIME
+        total += attention
+    others = mixed_ns(times, tokens, m[parts + 6], m[parts + 7])
+    if others < 0:
+        m[FAILURE] = BAD_PASS_TIME
+    return total + others
+
+
+@njit(cache=True, error_model="numpy")
 def _duration_ns(m, o, rank, times):  # type: ignore[no-untyped-def]
     role = m[o[RANK_ROLE] + rank]
     parts = o[PASS_PARTS] + rank * 8
+    if times.kind == PERFORMANCE and m[parts + 1] and m[o[KIND] + role] != DECODE:
+        return _mixed_duration_ns(m, o, rank, times)
     total = 0
     if m[parts + 1] and m[o[KIND] + role] != DECODE:
         tokens = m[parts + 1] * (m[parts + 3] // m[parts + 1] - m[parts + 2] // m[parts + 1])

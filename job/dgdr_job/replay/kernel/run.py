@@ -64,6 +64,10 @@ def _times(times: PassTimes, link_ms_per_token: float) -> Times:
         decode_batch=times.decode_batch,
         decode_context=times.decode_context,
         decode_table_ms=times.decode_table_ms,
+        new_tokens=times.new_tokens,
+        cached_tokens=times.cached_tokens,
+        prompt_table_ms=times.prompt_table_ms,
+        attention_table_ms=times.attention_table_ms,
         overhead_ns=times.host_overhead_ns,
         link_ms_per_token=float(link_ms_per_token),
     )
@@ -203,6 +207,7 @@ def _rank_rows(plan: Plan, rank_role: Ints, n: int) -> Rows:
         st.FREE: (ranks, np.array([role.num_blocks for role in plan.roles])[rank_role]),
         st.RUNNING: int(batch.sum()),
         st.EMITTED: int(batch.sum()),
+        st.PROMPTS: int(batch.sum()),
         st.PASS_PARTS: 8 * ranks,
     }
 

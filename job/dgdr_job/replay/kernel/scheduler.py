@@ -43,6 +43,7 @@ from dgdr_job.replay.kernel.state import (
     PENDING_HEAD,
     PRECEDING,
     PREFILL,
+    PROMPTS,
     RANK_ROLE,
     REQUESTS,
     RUNNING,
@@ -130,6 +131,17 @@ def room_to_completion(m, o, rank, role):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy")
+def _forget_prompt(m, o, rank, sequence):  # type: ignore[no-untyped-def]
+    """Take a prompt out of those of the pass; their order means nothing."""
+    start = o[PROMPTS] + m[o[RUNNING_START] + rank]
+    last = start + m[o[PASS_PARTS] + rank * 8 + 1] - 1
+    at = start
+    while m[at] != sequence:
+        at += 1
+    m[at] = m[last]
+
+
+@njit(cache=True, error_model="numpy")
 def _preempt(m, o, rank, role, budget):  # type: ignore[no-untyped-def]
     """Returns the victim and the budget that it gives back."""
     start = m[o[RUNNING_START] + rank]
@@ -155,6 +167,7 @@ def _preempt(m, o, rank, role, budget):  # type: ignore[no-untyped-def]
         m[o[PASS_PARTS] + rank * 8 + 4] -= m[o[PART_TOKENS] + victim]
         m[o[PASS_PARTS] + rank * 8 + 0] -= 1
         if m[o[PART_END] + victim] > m[o[PART_START] + victim]:
+            _forget_prompt(m, o, rank, victim)
             m[o[PASS_PARTS] + rank * 8 + 1] -= 1
             m[o[PASS_PARTS] + rank * 8 + 2] -= m[o[PART_START] + victim]
             m[o[PASS_PARTS] + rank * 8 + 3] -= m[o[PART_END] + victim]
@@ -203,6 +216,7 @@ def _schedule(m, o, rank, role, sequence, cached, budget):  # type: ignore[no-un
     m[o[PASS_PARTS] + rank * 8 + 0] += 1
     m[o[PASS_PARTS] + rank * 8 + 4] += tokens
     if m[o[PART_END] + sequence] > m[o[PART_START] + sequence]:
+        m[o[PROMPTS] + m[o[RUNNING_START] + rank] + m[o[PASS_PARTS] + rank * 8 + 1]] = sequence
         m[o[PASS_PARTS] + rank * 8 + 1] += 1
         m[o[PASS_PARTS] + rank * 8 + 2] += m[o[PART_START] + sequence]
         m[o[PASS_PARTS] + rank * 8 + 3] += m[o[PART_END] + sequence]

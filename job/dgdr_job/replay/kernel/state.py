@@ -173,5 +173,6 @@ NUMBERS = 29
     SPAN_NS,
     POOL_TURN,
     ACTIONS,
-) = range(92, 108)
-ROWS = 108
+    PROMPTS,
+) = range(92, 109)
+ROWS = 109

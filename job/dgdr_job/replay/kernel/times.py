@@ -20,6 +20,10 @@ class Times(NamedTuple):
     decode_batch: Any
     decode_context: Any
     decode_table_ms: Any
+    new_tokens: Any
+    cached_tokens: Any
+    prompt_table_ms: Any
+    attention_table_ms: Any
     overhead_ns: int
     link_ms_per_token: float
 
@@ -74,6 +78,15 @@ def _linear(points, values, at):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy")
+def _bilinear(rows, columns, values, at, across):  # type: ignore[no-untyped-def]
+    row, part = _segment(rows, float(at))
+    low = _linear(columns, values[row], float(across))
+    if part == 0.0:
+        return low
+    return low + part * (_linear(columns, values[row + 1], float(across)) - low)
+
+
+@njit(cache=True, error_model="numpy")
 def prefill_ns(times, tokens):  # type: ignore[no-untyped-def]
     """`PassTimes.prefill_ns`."""
     if times.kind == 0:
@@ -97,9 +110,24 @@ def decode_ns(times, batch, context, capacity):  # type: ignore[no-untyped-def]
         return nanoseconds(times.decode_ms)
     if times.kind == 1:
         return polynomial_decode_ns(context, capacity)
-    row, part = _segment(times.decode_batch, float(batch))
-    at = context / batch
-    low = _linear(times.decode_context, times.decode_table_ms[row], at)
-    if part == 0.0:
-        return nanoseconds(low)
-    return nanoseconds(low + part * (_linear(times.decode_context, times.decode_table_ms[row + 1], at) - low))
+    return nanoseconds(
+        _bilinear(times.decode_batch, times.decode_context, times.decode_table_ms, batch, context / batch)
+    )
+
+
+@njit(cache=True, error_model="numpy")
+def mixed_ns(times, tokens, batch, context):  # type: ignore[no-untyped-def]
+    """`PassTimes._mixed_ns` without the attention of the prompts; BAD_TIME when there is none."""
+    total = nanoseconds(_linear(times.prefill_tokens, times.prefill_table_ms, float(tokens)))
+    if batch and total >= 0:
+        attention = nanoseconds(
+            _bilinear(times.decode_batch, times.decode_context, times.attention_table_ms, batch, context / batch)
+        )
+        total = total + attention if attention >= 0 else BAD_TIME
+    return total
+
+
+@njit(cache=True, error_model="numpy")
+def prompt_ns(times, new, cached):  # type: ignore[no-untyped-def]
+    """Attention of one prompt of a pass."""
+    return nanoseconds(_bilinear(times.new_tokens, times.cached_tokens, times.prompt_table_ms, new, cached))

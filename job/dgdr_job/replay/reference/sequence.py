@@ -73,15 +73,10 @@ class Pass:
     finished: list[Sequence] = field(default_factory=list)
 
     @property
-    def prefill_tokens(self) -> int | None:
-        """New prompt tokens as the time model counts them, by whole means; None without a prompt (engine.md 7.1)."""
-        prompts = [part for part in self.scheduled.values() if part.prompt_end > part.prompt_start]
-        if not prompts:
-            return None
-        count = len(prompts)
-        return count * (
-            sum(part.prompt_end for part in prompts) // count - sum(part.prompt_start for part in prompts) // count
-        )
+    def prompts(self) -> list[tuple[int, int]]:
+        """Of each prompt with new tokens the computed ones before and after the pass."""
+        parts = self.scheduled.values()
+        return [(part.prompt_start, part.prompt_end) for part in parts if part.prompt_end > part.prompt_start]
 
     @property
     def did_something(self) -> bool:

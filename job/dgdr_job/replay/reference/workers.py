@@ -56,13 +56,8 @@ class Worker:
         return max(self._duration_ns(one) for one in passes) + self.role.times.host_overhead_ns
 
     def _duration_ns(self, done: Pass) -> int:
-        prefill = decode = 0
-        tokens = done.prefill_tokens
-        if tokens is not None and self.role.kind != "decode":
-            prefill = self.role.times.prefill_ns(tokens)
-        if done.decode_batch:
-            decode = self.role.times.decode_ns(done.decode_batch, done.decode_context, self.role.capacity_tokens)
-        return prefill + decode
+        prompts = done.prompts if self.role.kind != "decode" else []
+        return self.role.times.pass_ns(prompts, done.decode_batch, done.decode_context, self.role.capacity_tokens)
 
 
 @dataclass
