@@ -1,5 +1,6 @@
 """`dgdr replay`: one ReplaySpec played through, and its figures."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -7,10 +8,11 @@ import typer
 
 from dgdr_cli.documents import Format, read_mapping, write_data
 from dgdr_cli.exits import border
+from dgdr_cli.known import opened_catalog
 
 
 def replay(
-    spec: Annotated[Path, typer.Argument(help="ReplaySpec file.")],
+    spec: Annotated[Path, typer.Argument(help="ReplaySpec file, or a candidate whose own is replayed.")],
     requests_out: Annotated[
         Path | None, typer.Option("--requests-out", help="Write one row a request to this file, as JSON.")
     ] = None,
@@ -28,7 +30,8 @@ def replay(
 
         document = parsed(spec)
         folder = Path() if str(spec) == "-" else spec.parent
-        plan, requests, outcome = replay_spec(document, folder)
+        with opened_catalog() as catalog:
+            plan, requests, outcome = replay_spec(document, folder, catalog=catalog)
         figures = report(plan, requests, outcome, document.sla)
         if requests_out is not None:
             write_rows(requests_out, request_rows(requests, outcome, disaggregated=plan.disaggregated))
@@ -40,14 +43,29 @@ def replay(
 
 def parsed(path: Path) -> Any:  # noqa: ANN401 - a model of a module that is imported when it is needed
     """The document in a file. Ends with exit 2, naming every field that is wrong."""
+    from dgdr_api.group import CANDIDATE_KIND
     from dgdr_api.parse import read
     from dgdr_api.replay_spec import ReplaySpec
 
     from dgdr_cli.documents import about
 
     document = read_mapping(path)
+    if document.get("kind") == CANDIDATE_KIND:
+        document = _scored(document)
     with about(path):
         return read(ReplaySpec, document)
+
+
+def _scored(candidate: Mapping[str, Any]) -> dict[str, Any]:
+    """The spec that a candidate's numbers belong to."""
+    from dgdr_api.errors import InvalidRequest, Problem
+
+    found: Any = candidate
+    for key in ("status", "evaluation", "replaySpec"):
+        found = found.get(key) if isinstance(found, dict) else None
+    if not isinstance(found, dict):
+        raise InvalidRequest([Problem("status.evaluation.replaySpec", "is missing: the candidate was not evaluated")])
+    return found
 
 
 def write_rows(path: Path, rows: list[dict[str, Any]]) -> None:

@@ -42,8 +42,8 @@ class PassTimes:
             For PERFORMANCE: all but attention, by all tokens of a pass, decoding ones too.
         decode_batch, decode_context, decode_table_ms: points of the decode term, shapes [b], [c] and [b, c].
             For PERFORMANCE: a whole step without prompts.
-        new_tokens, cached_tokens, prompt_table_ms: attention of one prompt by its new tokens and those before them,
-            shapes [n], [k] and [n, k], for PERFORMANCE.
+        prompt_counts, new_tokens, cached_tokens, prompt_table_ms: attention of one of so many prompts by its new tokens
+            and those before them, shapes [p], [n], [k] and [p, n, k], for PERFORMANCE. More prompts are as the most.
         attention_table_ms: attention of the decoding sequences beside prompts, shape [b, c], for PERFORMANCE.
         host_overhead_ns: added to every pass.
     """
@@ -56,9 +56,10 @@ class PassTimes:
     decode_batch: NDArray[np.float64] = field(default_factory=_empty)
     decode_context: NDArray[np.float64] = field(default_factory=_empty)
     decode_table_ms: NDArray[np.float64] = field(default_factory=_empty_table)
+    prompt_counts: NDArray[np.float64] = field(default_factory=_empty)
     new_tokens: NDArray[np.float64] = field(default_factory=_empty)
     cached_tokens: NDArray[np.float64] = field(default_factory=_empty)
-    prompt_table_ms: NDArray[np.float64] = field(default_factory=_empty_table)
+    prompt_table_ms: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0, 0)))
     attention_table_ms: NDArray[np.float64] = field(default_factory=_empty_table)
     host_overhead_ns: int = 0
 
@@ -85,13 +86,19 @@ class PassTimes:
     def _mixed_ns(self, prompts: Sequence[tuple[int, int]], batch: int, context_tokens: int) -> int:
         tokens = sum(end - start for start, end in prompts) + batch
         total = nanoseconds(_linear(self.prefill_tokens, self.prefill_table_ms, float(tokens)))
+        row, part = _segment(self.prompt_counts, min(float(len(prompts)), float(self.prompt_counts[-1])))
         for start, end in prompts:
-            total += nanoseconds(
-                _bilinear(self.new_tokens, self.cached_tokens, self.prompt_table_ms, end - start, start)
-            )
+            total += nanoseconds(self._prompt_ms(row, part, end - start, start))
         if batch:
             total += nanoseconds(self._decode_table(self.attention_table_ms, float(batch), context_tokens / batch))
         return total
+
+    def _prompt_ms(self, row: int, part: float, new: int, cached: int) -> float:
+        low = _bilinear(self.new_tokens, self.cached_tokens, self.prompt_table_ms[row], new, cached)
+        if part == 0.0:
+            return low
+        high = _bilinear(self.new_tokens, self.cached_tokens, self.prompt_table_ms[row + 1], new, cached)
+        return low + part * (high - low)
 
     def prefill_ns(self, tokens: int) -> int:
         """Nanoseconds of the prefill term of a pass with so many new prompt tokens; not for PERFORMANCE."""

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from dgdr_api.replay_spec import ReplaySpec
 
+from dgdr_job.catalog.catalog import Catalog
 from dgdr_job.replay.outcome import Outcome
 from dgdr_job.replay.plan import Plan
 from dgdr_job.replay.requests import Requests
@@ -12,18 +13,22 @@ from dgdr_job.replay.trace import Progress
 from dgdr_job.replay.workload import requests_of
 
 
-def replay_spec(spec: ReplaySpec, folder: Path, progress: Progress | None = None) -> tuple[Plan, Requests, Outcome]:
+def replay_spec(
+    spec: ReplaySpec, folder: Path, progress: Progress | None = None, catalog: Catalog | None = None
+) -> tuple[Plan, Requests, Outcome]:
     """Replay a document.
 
     Args:
         spec: the document.
         folder: where relative paths of a trace or a table begin.
         progress: told the lines of a trace read so far.
+        catalog: where performance data comes from.
 
     Raises:
         ReplayError: the document, its trace or its times are wrong; see `errors`.
+        Unsupported: a role's performance data is not there.
     """
-    plan = plan_of(spec, folder)
+    plan = plan_of(spec, folder, catalog)
     requests = requests_of(spec, folder, progress)
     return plan, requests, replay(plan, requests)
 

@@ -62,6 +62,7 @@ def _drawn(static: ReplayStaticWorkload, blocks: list[int], seed: int) -> Reques
     count = _count(static)
     random = np.random.Generator(np.random.PCG64(seed))
     isl = _lengths(random, static.isl, static.length_spread, count)
+    isl += static.images.visual_tokens if static.images else 0
     osl = _lengths(random, static.osl, static.length_spread, count)
     groups = random.integers(0, max(1, static.prefix_groups), count)
     turns = static.turns_per_session

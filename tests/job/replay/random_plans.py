@@ -23,9 +23,11 @@ PERFORMANCE_TIMES = PassTimes(
     decode_batch=np.array([1.0, 2.0, 3.0, 8.0]),
     decode_context=np.array([1.0, 33.0, 400.0]),
     decode_table_ms=np.array([[1.0, 1.5, 2.0], [0.9, 1.6, 2.2], [1.1, 1.7, 3.1], [2.0, 2.7, 4.4]]),
+    prompt_counts=np.array([1.0, 2.0, 4.0]),
     new_tokens=np.array([1.0, 8.0, 64.0]),
     cached_tokens=np.array([0.0, 16.0, 128.0]),
-    prompt_table_ms=np.array([[0.1, 0.2, 0.7], [0.3, 0.45, 1.1], [1.3, 2.5, 3.3333333]]),
+    prompt_table_ms=np.array([[0.1, 0.2, 0.7], [0.3, 0.45, 1.1], [1.3, 2.5, 3.3333333]])
+    / np.array([1.0, 1.25, 2.0])[:, None, None],
     attention_table_ms=np.array([[0.1, 0.3, 0.6], [0.11, 0.4, 0.8], [0.2, 0.5, 1.0], [0.35, 0.9, 2.0]]),
     host_overhead_ns=3,
 )

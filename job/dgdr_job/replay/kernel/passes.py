@@ -76,7 +76,14 @@ from dgdr_job.replay.kernel.state import (
     WARMUP,
     WORKER_ROLE,
 )
-from dgdr_job.replay.kernel.times import decode_ns, mixed_ns, polynomial_decode_ns, prefill_ns, prompt_ns
+from dgdr_job.replay.kernel.times import (
+    decode_ns,
+    mixed_ns,
+    polynomial_decode_ns,
+    prefill_ns,
+    prompt_ns,
+    prompts_segment,
+)
 from dgdr_job.replay.pass_times import FIXED, PERFORMANCE, POLYNOMIAL
 from dgdr_job.replay.kernel import compiling  # noqa: F401 - names the cache before numba compiles
 from numba import njit
@@ -103,12 +110,13 @@ def _mixed_duration_ns(m, o, rank, times):  # type: ignore[no-untyped-def]
     start = o[PROMPTS] + m[o[RUNNING_START] + rank]
     tokens = m[parts + 6]
     total = 0
+    row, part = prompts_segment(times, m[parts + 1])
     for at in range(start, start + m[parts + 1]):
         sequence = m[at]
         before = m[o[PART_START] + sequence]
         new = m[o[PART_END] + sequence] - before
         tokens += new
-        attention = prompt_ns(times, new, before)
+        attention = prompt_ns(times, row, part, new, before)
         if attention < 0:
             m[FAILURE] = BAD_PASS_TIME
         total += attention

@@ -64,6 +64,7 @@ def _times(times: PassTimes, link_ms_per_token: float) -> Times:
         decode_batch=times.decode_batch,
         decode_context=times.decode_context,
         decode_table_ms=times.decode_table_ms,
+        prompt_counts=times.prompt_counts,
         new_tokens=times.new_tokens,
         cached_tokens=times.cached_tokens,
         prompt_table_ms=times.prompt_table_ms,

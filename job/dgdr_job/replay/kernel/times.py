@@ -20,6 +20,7 @@ class Times(NamedTuple):
     decode_batch: Any
     decode_context: Any
     decode_table_ms: Any
+    prompt_counts: Any
     new_tokens: Any
     cached_tokens: Any
     prompt_table_ms: Any
@@ -128,6 +129,16 @@ def mixed_ns(times, tokens, batch, context):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy")
-def prompt_ns(times, new, cached):  # type: ignore[no-untyped-def]
-    """Attention of one prompt of a pass."""
-    return nanoseconds(_bilinear(times.new_tokens, times.cached_tokens, times.prompt_table_ms, new, cached))
+def prompts_segment(times, prompts):  # type: ignore[no-untyped-def]
+    """Where so many prompts stand in the table."""
+    return _segment(times.prompt_counts, min(float(prompts), times.prompt_counts[-1]))
+
+
+@njit(cache=True, error_model="numpy")
+def prompt_ns(times, row, part, new, cached):  # type: ignore[no-untyped-def]
+    """Attention of one prompt of a pass; ``row`` and ``part`` are those of `prompts_segment`."""
+    low = _bilinear(times.new_tokens, times.cached_tokens, times.prompt_table_ms[row], new, cached)
+    if part == 0.0:
+        return nanoseconds(low)
+    high = _bilinear(times.new_tokens, times.cached_tokens, times.prompt_table_ms[row + 1], new, cached)
+    return nanoseconds(low + part * (high - low))
