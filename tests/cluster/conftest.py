@@ -17,7 +17,7 @@ from tests.cluster.team import Team, document
 from tests.controlplane.kubectl import Kubectl
 from tests.controlplane.node.cluster import Cluster
 
-LARGE = ("qwen3-32b", ("hardware.gpu.budget", 16384))
+LARGE = ("qwen3-32b", ("hardware.gpu.budget", 65536))
 """A search of many seconds whose first branch is done at once: time enough to hold it with candidates published."""
 _numbers = itertools.count(1)
 
