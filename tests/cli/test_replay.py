@@ -126,3 +126,22 @@ def test_a_document_that_cannot_be_replayed_names_the_field(
     result = dgdr("replay", spec(tmp_path, **fields))
     assert result.exit_code == 2, result.output
     assert said in result.stderr
+
+
+def test_a_candidate_is_replayed_as_it_was_scored(dgdr: Dgdr, tmp_path: Path) -> None:
+    document = yaml.safe_load(spec(tmp_path).read_text())
+    candidate = tmp_path / "candidate.yaml"
+    candidate.write_text(
+        yaml.safe_dump({"kind": "DynamoGraphDeploymentCandidate", "status": {"evaluation": {"replaySpec": document}}})
+    )
+    one, other = (dgdr("replay", path, "-o", "json") for path in (tmp_path / "spec.yaml", candidate))
+    assert one.exit_code == other.exit_code == 0, other.output
+    assert one.stdout == other.stdout
+
+
+def test_a_candidate_without_an_evaluation_is_refused(dgdr: Dgdr, tmp_path: Path) -> None:
+    candidate = tmp_path / "candidate.yaml"
+    candidate.write_text(yaml.safe_dump({"kind": "DynamoGraphDeploymentCandidate", "status": {"rank": 1}}))
+    result = dgdr("replay", candidate)
+    assert result.exit_code == 2
+    assert "status.evaluation.replaySpec: is missing" in result.stderr
