@@ -10,7 +10,7 @@ INSTALL := $(BIN)/uv pip install --quiet --verify-hashes --compile-bytecode --no
 COMPILE := $(BIN)/python -m compileall -q api kube job publisher operator cli
 INPUTS := pyproject.toml requirements.lock
 
-.PHONY: demo test test-cluster demo-cluster check format bench bench-cluster picture lock crds clean
+.PHONY: demo test test-cluster demo-cluster check format bench bench-cluster differential picture lock crds clean
 .DELETE_ON_ERROR:
 
 ## The main job on real data: the best ways to serve Qwen3-32B on 16 H200 GPUs, in out/.
@@ -54,6 +54,10 @@ bench: $(VENV)/.dev
 ## The cluster path on a real API server: first status, memory, what publishing costs.
 bench-cluster: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.cluster
+
+## Every request time of random small replays beside Dynamo 1.6.1's replay, which is installed apart; about ten minutes.
+differential: $(VENV)/.dev
+	$(BIN)/python -m benchmarks.differential
 
 picture: $(VENV)/.dev
 	$(BIN)/python -m docs.picture

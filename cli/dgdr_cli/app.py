@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from dgdr_cli import catalog, coverage, program, render, schema, search, space, verify
+from dgdr_cli import catalog, coverage, program, render, replay, schema, search, space, verify
 from dgdr_cli.cluster import commands
 
 app = typer.Typer(
@@ -20,6 +20,7 @@ app = typer.Typer(
 app.command("search")(search.search)
 app.command("coverage")(coverage.coverage)
 app.command("space")(space.space)
+app.command("replay")(replay.replay)
 app.command("render")(render.render)
 app.command("verify")(verify.verify)
 app.command("catalog")(catalog.catalog)

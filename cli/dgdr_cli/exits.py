@@ -94,7 +94,13 @@ def _cluster(error: Exception) -> tuple[int, str] | None:
 def _engine(error: Exception) -> tuple[int, str] | None:
     from dgdr_job.catalog.errors import CatalogError
 
-    return (HONEST_NO, str(error)) if isinstance(error, CatalogError) else None
+    if isinstance(error, CatalogError):
+        return HONEST_NO, str(error)
+    from dgdr_job.replay.errors import ReplayError, StalledReplay
+
+    if isinstance(error, ReplayError):
+        return FAILED if isinstance(error, StalledReplay) else WRONG_INPUT, str(error)
+    return None
 
 
 def _system(error: Exception) -> tuple[int, str] | None:

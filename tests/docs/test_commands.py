@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from tests.conftest import ROOT
 
-GUIDES = ("architecture", "cluster", "coverage", "decisions", "rbac", "reasons", "troubleshooting")
+GUIDES = ("architecture", "cluster", "coverage", "decisions", "rbac", "reasons", "replay", "troubleshooting")
 PAGES = (
     "README.md",
     "CONTRIBUTING.md",

@@ -1,0 +1,366 @@
+"""Passes of the workers: one by one where something is decided, in spans where they only decode."""
+
+import math
+
+from dgdr_job.replay.kernel.blocks import NOTHING, release
+from dgdr_job.replay.kernel.queues import request_ended, set_end
+from dgdr_job.replay.kernel.scheduler import (
+    cached_and_fits,
+    is_computed,
+    next_in_line,
+    promise,
+    run_pass,
+    up,
+)
+from dgdr_job.replay.kernel.state import (
+    ATTEMPT,
+    BAD_PASS_TIME,
+    BLOCK,
+    BLOCKS,
+    BUSY,
+    CACHING,
+    CAPACITY,
+    COMPUTED,
+    DECODE,
+    EMITTED,
+    EMITTED_COUNT,
+    EXACT,
+    FAILURE,
+    FIRST_RANK,
+    FIRST_WORKER,
+    FREE,
+    GAP_BINS,
+    GAP_COUNT,
+    GAP_MAX,
+    GAP_MIN,
+    GAP_SUM,
+    GENERATED,
+    GENERATION,
+    GROWTH,
+    HELD_BLOCKS,
+    ISL,
+    KIND,
+    LEFT,
+    LONGEST_SPAN,
+    MAX_SEQS,
+    MAX_TOKENS,
+    NEVER,
+    NOW,
+    NO_EVICTION,
+    OSL,
+    OUT_FIRST,
+    OUT_LAST,
+    OUT_STATUS,
+    PART_END,
+    PART_START,
+    PASSES,
+    PASS_ID,
+    PASS_PARTS,
+    PEAK,
+    PENDING_HEAD,
+    PREFILL,
+    PROMPTS,
+    RANKS,
+    RANK_ROLE,
+    REQUESTS,
+    RUNNING,
+    RUNNING_COUNT,
+    RUNNING_START,
+    SPAN,
+    SPAN_NS,
+    SPAN_START,
+    SPAN_WIDTH,
+    STARTED,
+    STEADY,
+    USED,
+    WARMUP,
+    WORKER_ROLE,
+)
+from dgdr_job.replay.kernel.times import (
+    decode_ns,
+    mixed_ns,
+    polynomial_decode_ns,
+    prefill_ns,
+    prompt_ns,
+    prompts_segment,
+)
+from dgdr_job.replay.pass_times import FIXED, PERFORMANCE, POLYNOMIAL
+from dgdr_job.replay.kernel import compiling  # noqa: F401 - names the cache before numba compiles
+from numba import njit
+
+
+@njit(cache=True, error_model="numpy")
+def note_gap(m, o, gap, count):  # type: ignore[no-untyped-def]
+    """Count a time between tokens: exact sums, and a bin of a thousandth of its size."""
+    m[GAP_COUNT] += count
+    m[GAP_SUM] += gap * count
+    m[GAP_MIN] = min(m[GAP_MIN], gap)
+    m[GAP_MAX] = max(m[GAP_MAX], gap)
+    if gap == 0:
+        m[o[GAP_BINS] + 0] += count
+        return
+    mantissa, exponent = math.frexp(float(gap))
+    m[o[GAP_BINS] + 1 + ((exponent - 1) << 10) + int((2.0 * mantissa - 1.0) * 1024.0)] += count
+
+
+@njit(cache=True, error_model="numpy")
+def _mixed_duration_ns(m, o, rank, times):  # type: ignore[no-untyped-def]
+    """A pass with prompts, of times that know each of them."""
+    parts = o[PASS_PARTS] + rank * 8
+    start = o[PROMPTS] + m[o[RUNNING_START] + rank]
+    tokens = m[parts + 6]
+    total = 0
+    row, part = prompts_segment(times, m[parts + 1])
+    for at in range(start, start + m[parts + 1]):
+        sequence = m[at]
+        before = m[o[PART_START] + sequence]
+        new = m[o[PART_END] + sequence] - before
+        tokens += new
+        attention = prompt_ns(times, row, part, new, before)
+        if attention < 0:
+            m[FAILURE] = BAD_PASS_TIME
+        total += attention
+    others = mixed_ns(times, tokens, m[parts + 6], m[parts + 7])
+    if others < 0:
+        m[FAILURE] = BAD_PASS_TIME
+    return total + others
+
+
+@njit(cache=True, error_model="numpy")
+def _duration_ns(m, o, rank, times):  # type: ignore[no-untyped-def]
+    role = m[o[RANK_ROLE] + rank]
+    parts = o[PASS_PARTS] + rank * 8
+    if times.kind == PERFORMANCE and m[parts + 1] and m[o[KIND] + role] != DECODE:
+        return _mixed_duration_ns(m, o, rank, times)
+    total = 0
+    if m[parts + 1] and m[o[KIND] + role] != DECODE:
+        tokens = m[parts + 1] * (m[parts + 3] // m[parts + 1] - m[parts + 2] // m[parts + 1])
+        prefill = prefill_ns(times, tokens)
+        if prefill < 0:
+            m[FAILURE] = BAD_PASS_TIME
+        total += prefill
+    if m[parts + 6]:
+        decode = decode_ns(times, m[parts + 6], m[parts + 7], m[o[CAPACITY] + role])
+        if decode < 0:
+            m[FAILURE] = BAD_PASS_TIME
+        total += decode
+    return total
+
+
+@njit(cache=True, error_model="numpy")
+def _can_span(m, o, rank, role):  # type: ignore[no-untyped-def]
+    """Whether the next passes only decode: all that run did so in the last one, and nobody can join them."""
+    count = m[o[RUNNING_COUNT] + rank]
+    if count == 0 or not m[o[STEADY] + rank] or count > m[o[MAX_TOKENS] + role] or m[o[RANKS] + role] > 1:
+        return False
+    waits = m[o[PENDING_HEAD] + rank]
+    if waits != NOTHING and m[o[ATTEMPT] + waits] != m[o[GENERATION] + rank]:
+        return False  # the end of the next pass lets it in
+    if count < m[o[MAX_SEQS] + role]:
+        sequence = next_in_line(m, o, rank, role)
+        if sequence != NOTHING:
+            if is_computed(m, o, role, sequence):
+                return False
+            _, fits = cached_and_fits(m, o, rank, role, sequence)
+            return not fits
+    return True
+
+
+@njit(cache=True, error_model="numpy")
+def _plan_span(m, o, worker, rank, role, times):  # type: ignore[no-untyped-def]
+    """Time the passes until the first sequence ends; False when blocks may run out before."""
+    start = o[RUNNING] + m[o[RUNNING_START] + rank]
+    count = m[o[RUNNING_COUNT] + rank]
+    block = m[o[BLOCK] + role]
+    shortest = LONGEST_SPAN
+    context = 0
+    first = role * m[REQUESTS]
+    generated, isl, osl = o[GENERATED], o[ISL], o[OSL]
+    for at in range(start, start + count):
+        sequence = m[at]
+        done = m[generated + sequence]
+        shortest = min(shortest, m[osl + sequence - first] - done)
+        context += m[isl + sequence - first] + done
+    room = m[o[BLOCKS] + role] - m[o[USED] + rank]
+    if count * up(shortest, block) > room:
+        grown = 0
+        for at in range(start, start + count):
+            sequence = m[at]
+            grown += up(m[o[COMPUTED] + sequence] + shortest, block) - m[o[HELD_BLOCKS] + sequence]
+        if grown > room:
+            return False
+    end = m[NOW]
+    capacity = m[o[CAPACITY] + role]
+    overhead, kind = times.overhead_ns, times.kind
+    duration = 0
+    spans = o[SPAN_NS] + worker * m[SPAN_WIDTH]
+    for index in range(spans, spans + shortest):
+        if kind == POLYNOMIAL:
+            duration = polynomial_decode_ns(context, capacity)
+        elif kind != FIXED or index == spans:
+            duration = decode_ns(times, count, context, capacity)
+        if duration < 0:
+            m[FAILURE] = BAD_PASS_TIME
+            return False
+        m[index] = duration + overhead
+        end += duration + overhead
+        context += count
+    m[o[SPAN] + worker] = shortest
+    m[o[SPAN_START] + worker] = m[NOW]
+    m[o[BUSY] + worker] = 1
+    set_end(m, o, worker, end)
+    return True
+
+
+@njit(cache=True, error_model="numpy")
+def interrupt(m, o, worker):  # type: ignore[no-untyped-def]
+    """Something reaches a worker inside a span: end the span with the pass that runs now.
+
+    A pass that ends at this very instant has ended, unless passes of this instant were started since.
+    """
+    if m[o[SPAN] + worker] == 0:
+        return
+    end = m[o[SPAN_START] + worker]
+    done = 0
+    while done < m[o[SPAN] + worker] and (end < m[NOW] or done == 0 or (end == m[NOW] and m[STARTED])):
+        end += m[o[SPAN_NS] + worker * m[SPAN_WIDTH] + done]
+        done += 1
+    if done < m[o[SPAN] + worker]:
+        m[o[SPAN] + worker] = done
+        set_end(m, o, worker, end)
+
+
+@njit(cache=True, error_model="numpy")
+def start_pass(m, o, worker, times):  # type: ignore[no-untyped-def]
+    """Start the next pass of an idle worker. Returns whether anything was done."""
+    role = m[o[WORKER_ROLE] + worker]
+    first = m[o[FIRST_RANK] + role] + (worker - m[o[FIRST_WORKER] + role]) * m[o[RANKS] + role]
+    if not m[EXACT] and _can_span(m, o, first, role) and _plan_span(m, o, worker, first, role, times):
+        return True
+    if m[FAILURE]:
+        return False
+    m[PASS_ID] += 1
+    something = False
+    longest = 0
+    for rank in range(first, first + m[o[RANKS] + role]):
+        m[o[EMITTED_COUNT] + rank] = 0
+        something = run_pass(m, o, rank) or something
+        if m[FAILURE]:
+            return False
+    if not something:
+        return False
+    for rank in range(first, first + m[o[RANKS] + role]):
+        longest = max(longest, _duration_ns(m, o, rank, times))
+    m[PASSES] += 1
+    m[o[BUSY] + worker] = 1
+    m[o[SPAN] + worker] = 0
+    set_end(m, o, worker, m[NOW] + longest + times.overhead_ns)
+    return True
+
+
+@njit(cache=True, error_model="numpy")
+def _end_request(m, o, request):  # type: ignore[no-untyped-def]
+    m[o[OUT_STATUS] + request] = 1
+    m[LEFT] -= 1
+    request_ended(m, o, request)
+
+
+@njit(cache=True, error_model="numpy")
+def end_span(m, o, worker, rank):  # type: ignore[no-untyped-def]
+    """Move all that run to the end of the span."""
+    role = m[o[WORKER_ROLE] + worker]
+    first = role * m[REQUESTS]
+    passes = m[o[SPAN] + worker]
+    start = o[RUNNING] + m[o[RUNNING_START] + rank]
+    count = m[o[RUNNING_COUNT] + rank]
+    block = m[o[BLOCK] + role]
+    now, warmup = m[NOW], m[WARMUP]
+    generated, computed, held, last = o[GENERATED], o[COMPUTED], o[HELD_BLOCKS], o[OUT_LAST]
+    warm = 0
+    grown = 0
+    for at in range(start, start + count):
+        sequence = m[at]
+        known = m[computed + sequence] + passes
+        m[computed + sequence] = known
+        m[generated + sequence] += passes
+        blocks = m[held + sequence]
+        grown -= blocks
+        while blocks * block < known:
+            blocks += 1
+        grown += blocks
+        m[held + sequence] = blocks
+        m[last + sequence - first] = now
+        warm += sequence - first >= warmup
+    m[o[USED] + rank] += grown
+    if m[o[NO_EVICTION] + role]:
+        m[o[GROWTH] + rank] -= grown
+    evict = max(0, grown - m[o[FREE] + rank])
+    m[o[FREE] + rank] -= grown - evict
+    m[o[PEAK] + role * 4 + 0] = max(m[o[PEAK] + role * 4 + 0], count)
+    m[o[PEAK] + role * 4 + 1] = max(m[o[PEAK] + role * 4 + 1], count)
+    m[o[PEAK] + role * 4 + 2] = max(m[o[PEAK] + role * 4 + 2], m[o[USED] + rank])
+    m[o[PEAK] + role * 4 + 3] += evict
+    m[PASSES] += passes
+    if warm:
+        spans = o[SPAN_NS] + worker * m[SPAN_WIDTH]
+        for index in range(spans, spans + passes):
+            note_gap(m, o, m[index], warm)
+    m[o[SPAN] + worker] = 0
+    left = start
+    osl = o[OSL]
+    for at in range(start, start + count):
+        sequence = m[at]
+        if m[generated + sequence] < m[osl + sequence - first]:
+            m[left] = sequence
+            left += 1
+            continue
+        if m[o[NO_EVICTION] + role]:
+            promise(m, o, rank, role, sequence, -1)
+        release(m, o, rank, sequence, m[o[CACHING] + role])
+        _end_request(m, o, sequence - first)
+    left -= start
+    m[o[RUNNING_COUNT] + rank] = left
+
+
+@njit(cache=True, error_model="numpy")
+def end_tokens(m, o, rank):  # type: ignore[no-untyped-def]
+    """Note the tokens that a pass of an aggregated or decode rank yields at its end."""
+    role = m[o[RANK_ROLE] + rank]
+    n = m[REQUESTS]
+    now, warmup = m[NOW], m[WARMUP]
+    start = o[EMITTED] + m[o[RUNNING_START] + rank]
+    first, last, generated, osl = o[OUT_FIRST], o[OUT_LAST], o[GENERATED], o[OSL]
+    gap = -1
+    same = 0  # most sequences of a pass have the same gap
+    for at in range(start, start + m[o[EMITTED_COUNT] + rank]):
+        sequence = m[at]
+        request = sequence - role * n
+        before = m[last + request]
+        if before < 0:
+            m[first + request] = now
+        elif request >= warmup:
+            if now - before != gap:
+                if same:
+                    note_gap(m, o, gap, same)
+                gap = now - before
+                same = 0
+            same += 1
+        m[last + request] = now
+        if m[generated + sequence] == m[osl + request]:
+            _end_request(m, o, request)
+    if same:
+        note_gap(m, o, gap, same)
+    m[o[EMITTED_COUNT] + rank] = 0
+
+
+@njit(cache=True, error_model="numpy")
+def idle(m, o, worker):  # type: ignore[no-untyped-def]
+    """A worker has ended its pass."""
+    m[o[BUSY] + worker] = 0
+    set_end(m, o, worker, NEVER)
+
+
+@njit(cache=True, error_model="numpy")
+def is_prefill(m, o, worker):  # type: ignore[no-untyped-def]
+    """Whether a worker computes prompts for others."""
+    return m[o[KIND] + m[o[WORKER_ROLE] + worker]] == PREFILL
