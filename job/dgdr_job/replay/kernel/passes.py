@@ -2,7 +2,7 @@
 
 import math
 
-from dgdr_job.replay.kernel.blocks import NOTHING, release
+from dgdr_job.replay.kernel.blocks import NOTHING, key_of, publish, release, take
 from dgdr_job.replay.kernel.queues import request_ended, set_end
 from dgdr_job.replay.kernel.scheduler import (
     cached_and_fits,
@@ -13,11 +13,13 @@ from dgdr_job.replay.kernel.scheduler import (
     up,
 )
 from dgdr_job.replay.kernel.state import (
+    AFTER_IN_PHASE,
     ATTEMPT,
     BAD_PASS_TIME,
     BLOCK,
     BLOCKS,
     BUSY,
+    BY_PHASE,
     CACHING,
     CAPACITY,
     COMPUTED,
@@ -66,12 +68,15 @@ from dgdr_job.replay.kernel.state import (
     RUNNING,
     RUNNING_COUNT,
     RUNNING_START,
+    SLOT_KEY,
     SPAN,
     SPAN_NS,
     SPAN_START,
     SPAN_WIDTH,
     STARTED,
     STEADY,
+    TABLE,
+    TABLE_START,
     USED,
     WARMUP,
     WORKER_ROLE,
@@ -235,7 +240,7 @@ def start_pass(m, o, worker, times):  # type: ignore[no-untyped-def]
     """Start the next pass of an idle worker. Returns whether anything was done."""
     role = m[o[WORKER_ROLE] + worker]
     first = m[o[FIRST_RANK] + role] + (worker - m[o[FIRST_WORKER] + role]) * m[o[RANKS] + role]
-    if not m[EXACT] and _can_span(m, o, first, role) and _plan_span(m, o, worker, first, role, times):
+    if _can_span(m, o, first, role) and _plan_span(m, o, worker, first, role, times):
         return True
     if m[FAILURE]:
         return False
@@ -266,6 +271,37 @@ def _end_request(m, o, request):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy")
+def _grow(m, o, rank, role, passes):  # type: ignore[no-untyped-def]
+    """Take and publish the blocks of a span, pass by pass, in the order of those that run."""
+    start = o[RUNNING] + m[o[RUNNING_START] + rank]
+    block = m[o[BLOCK] + role]
+    first, following = o[BY_PHASE], o[AFTER_IN_PHASE]
+    held = 0
+    m[first : first + block] = NOTHING
+    for at in range(m[o[RUNNING_COUNT] + rank] - 1, -1, -1):
+        phase = m[o[COMPUTED] + m[start + at]] % block
+        m[following + at] = m[first + phase]
+        m[first + phase] = at
+    for index in range(passes):
+        full = m[first + (-index) % block]
+        ending = m[first + (-index - 1) % block] if m[o[CACHING] + role] else NOTHING
+        while full != NOTHING or ending != NOTHING:
+            if full != NOTHING and (ending == NOTHING or full <= ending):
+                take(m, o, rank, m[start + full], 0, 1)
+                held += 1
+                full = m[following + full]
+            else:
+                sequence = m[start + ending]
+                place = (m[o[COMPUTED] + sequence] + index) // block
+                slot = m[o[TABLE] + m[o[TABLE_START] + sequence] + place]
+                if m[o[SLOT_KEY] + slot] == NOTHING:
+                    publish(m, o, rank, slot, key_of(m, o, role, sequence - role * m[REQUESTS], place))
+                ending = m[following + ending]
+    if m[o[NO_EVICTION] + role]:
+        m[o[GROWTH] + rank] -= held
+
+
+@njit(cache=True, error_model="numpy")
 def end_span(m, o, worker, rank):  # type: ignore[no-untyped-def]
     """Move all that run to the end of the span."""
     role = m[o[WORKER_ROLE] + worker]
@@ -278,6 +314,8 @@ def end_span(m, o, worker, rank):  # type: ignore[no-untyped-def]
     generated, computed, held, last = o[GENERATED], o[COMPUTED], o[HELD_BLOCKS], o[OUT_LAST]
     warm = 0
     grown = 0
+    if m[EXACT]:
+        _grow(m, o, rank, role, passes)
     for at in range(start, start + count):
         sequence = m[at]
         known = m[computed + sequence] + passes
@@ -291,15 +329,16 @@ def end_span(m, o, worker, rank):  # type: ignore[no-untyped-def]
         m[held + sequence] = blocks
         m[last + sequence - first] = now
         warm += sequence - first >= warmup
-    m[o[USED] + rank] += grown
-    if m[o[NO_EVICTION] + role]:
-        m[o[GROWTH] + rank] -= grown
-    evict = max(0, grown - m[o[FREE] + rank])
-    m[o[FREE] + rank] -= grown - evict
     m[o[PEAK] + role * 4 + 0] = max(m[o[PEAK] + role * 4 + 0], count)
     m[o[PEAK] + role * 4 + 1] = max(m[o[PEAK] + role * 4 + 1], count)
-    m[o[PEAK] + role * 4 + 2] = max(m[o[PEAK] + role * 4 + 2], m[o[USED] + rank])
-    m[o[PEAK] + role * 4 + 3] += evict
+    if not m[EXACT]:
+        if m[o[NO_EVICTION] + role]:
+            m[o[GROWTH] + rank] -= grown
+        m[o[USED] + rank] += grown
+        evict = max(0, grown - m[o[FREE] + rank])
+        m[o[FREE] + rank] -= grown - evict
+        m[o[PEAK] + role * 4 + 2] = max(m[o[PEAK] + role * 4 + 2], m[o[USED] + rank])
+        m[o[PEAK] + role * 4 + 3] += evict
     m[PASSES] += passes
     if warm:
         spans = o[SPAN_NS] + worker * m[SPAN_WIDTH]

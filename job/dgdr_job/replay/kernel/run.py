@@ -209,6 +209,8 @@ def _rank_rows(plan: Plan, rank_role: Ints, n: int) -> Rows:
         st.RUNNING: int(batch.sum()),
         st.EMITTED: int(batch.sum()),
         st.PROMPTS: int(batch.sum()),
+        st.BY_PHASE: max(role.block_size for role in plan.roles),
+        st.AFTER_IN_PHASE: int(batch.max()),
         st.PASS_PARTS: 8 * ranks,
     }
 

@@ -174,5 +174,7 @@ NUMBERS = 29
     POOL_TURN,
     ACTIONS,
     PROMPTS,
-) = range(92, 109)
-ROWS = 109
+    BY_PHASE,
+    AFTER_IN_PHASE,
+) = range(92, 111)
+ROWS = 111
