@@ -23,7 +23,9 @@ from dgdr_job.replay.kernel.state import (
     CACHING,
     CAPACITY,
     COMPUTED,
+    CONTEXT,
     DECODE,
+    DECODED,
     EMITTED,
     EMITTED_COUNT,
     EXACT,
@@ -42,11 +44,13 @@ from dgdr_job.replay.kernel.state import (
     HELD_BLOCKS,
     ISL,
     KIND,
+    LAST_END,
     LEFT,
     LONGEST_SPAN,
     MAX_SEQS,
     MAX_TOKENS,
     NEVER,
+    NEXT_END,
     NOW,
     NO_EVICTION,
     OSL,
@@ -77,10 +81,14 @@ from dgdr_job.replay.kernel.state import (
     STEADY,
     TABLE,
     TABLE_START,
+    TICK,
     USED,
+    WARM,
     WARMUP,
     WORKER_ROLE,
+    YIELDED_WARM,
 )
+from dgdr_job.replay.kernel.steady import advance, growth
 from dgdr_job.replay.kernel.times import (
     decode_ns,
     mixed_ns,
@@ -156,7 +164,9 @@ def _duration_ns(m, o, rank, times):  # type: ignore[no-untyped-def]
 def _can_span(m, o, rank, role):  # type: ignore[no-untyped-def]
     """Whether the next passes only decode: all that run did so in the last one, and nobody can join them."""
     count = m[o[RUNNING_COUNT] + rank]
-    if count == 0 or not m[o[STEADY] + rank] or count > m[o[MAX_TOKENS] + role] or m[o[RANKS] + role] > 1:
+    if count == 0 or count > m[o[MAX_TOKENS] + role] or m[o[RANKS] + role] > 1:
+        return False
+    if not m[o[DECODED] + rank] if m[EXACT] else m[o[STEADY] + rank] < count:
         return False
     waits = m[o[PENDING_HEAD] + rank]
     if waits != NOTHING and m[o[ATTEMPT] + waits] != m[o[GENERATION] + rank]:
@@ -172,28 +182,46 @@ def _can_span(m, o, rank, role):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy")
-def _plan_span(m, o, worker, rank, role, times):  # type: ignore[no-untyped-def]
-    """Time the passes until the first sequence ends; False when blocks may run out before."""
+def _soonest_end(m, o, rank, role):  # type: ignore[no-untyped-def]
+    """Passes until the first of those that run ends, and the sum of their lengths."""
     start = o[RUNNING] + m[o[RUNNING_START] + rank]
-    count = m[o[RUNNING_COUNT] + rank]
-    block = m[o[BLOCK] + role]
     shortest = LONGEST_SPAN
     context = 0
     first = role * m[REQUESTS]
     generated, isl, osl = o[GENERATED], o[ISL], o[OSL]
-    for at in range(start, start + count):
+    for at in range(start, start + m[o[RUNNING_COUNT] + rank]):
         sequence = m[at]
         done = m[generated + sequence]
         shortest = min(shortest, m[osl + sequence - first] - done)
         context += m[isl + sequence - first] + done
+    return shortest, context
+
+
+@njit(cache=True, error_model="numpy")
+def _growth_of_each(m, o, rank, passes, block):  # type: ignore[no-untyped-def]
+    start = o[RUNNING] + m[o[RUNNING_START] + rank]
+    grown = 0
+    for at in range(start, start + m[o[RUNNING_COUNT] + rank]):
+        sequence = m[at]
+        grown += up(m[o[COMPUTED] + sequence] + passes, block) - m[o[HELD_BLOCKS] + sequence]
+    return grown
+
+
+@njit(cache=True, error_model="numpy")
+def _plan_span(m, o, worker, rank, role, times):  # type: ignore[no-untyped-def]
+    """Time the passes until the first sequence ends; False when blocks may run out before."""
+    count = m[o[RUNNING_COUNT] + rank]
+    block = m[o[BLOCK] + role]
     room = m[o[BLOCKS] + role] - m[o[USED] + rank]
-    if count * up(shortest, block) > room:
-        grown = 0
-        for at in range(start, start + count):
-            sequence = m[at]
-            grown += up(m[o[COMPUTED] + sequence] + shortest, block) - m[o[HELD_BLOCKS] + sequence]
-        if grown > room:
-            return False
+    if m[EXACT]:
+        shortest, context = _soonest_end(m, o, rank, role)
+        grown = _growth_of_each(m, o, rank, shortest, block) if count * up(shortest, block) > room else 0
+    else:
+        shortest = min(LONGEST_SPAN, m[o[NEXT_END] + rank] - m[o[TICK] + rank])
+        context = m[o[CONTEXT] + rank]
+        grown = growth(m, o, rank, role, shortest) if count * up(shortest, block) > room else 0
+    if grown > room:
+        return False
     end = m[NOW]
     capacity = m[o[CAPACITY] + role]
     overhead, kind = times.overhead_ns, times.kind
@@ -305,50 +333,59 @@ def _grow(m, o, rank, role, passes):  # type: ignore[no-untyped-def]
 def end_span(m, o, worker, rank):  # type: ignore[no-untyped-def]
     """Move all that run to the end of the span."""
     role = m[o[WORKER_ROLE] + worker]
-    first = role * m[REQUESTS]
     passes = m[o[SPAN] + worker]
-    start = o[RUNNING] + m[o[RUNNING_START] + rank]
     count = m[o[RUNNING_COUNT] + rank]
-    block = m[o[BLOCK] + role]
-    now, warmup = m[NOW], m[WARMUP]
-    generated, computed, held, last = o[GENERATED], o[COMPUTED], o[HELD_BLOCKS], o[OUT_LAST]
-    warm = 0
-    grown = 0
-    if m[EXACT]:
-        _grow(m, o, rank, role, passes)
-    for at in range(start, start + count):
-        sequence = m[at]
-        known = m[computed + sequence] + passes
-        m[computed + sequence] = known
-        m[generated + sequence] += passes
-        blocks = m[held + sequence]
-        grown -= blocks
-        while blocks * block < known:
-            blocks += 1
-        grown += blocks
-        m[held + sequence] = blocks
-        m[last + sequence - first] = now
-        warm += sequence - first >= warmup
     m[o[PEAK] + role * 4 + 0] = max(m[o[PEAK] + role * 4 + 0], count)
     m[o[PEAK] + role * 4 + 1] = max(m[o[PEAK] + role * 4 + 1], count)
-    if not m[EXACT]:
-        if m[o[NO_EVICTION] + role]:
-            m[o[GROWTH] + rank] -= grown
-        m[o[USED] + rank] += grown
-        evict = max(0, grown - m[o[FREE] + rank])
-        m[o[FREE] + rank] -= grown - evict
-        m[o[PEAK] + role * 4 + 2] = max(m[o[PEAK] + role * 4 + 2], m[o[USED] + rank])
-        m[o[PEAK] + role * 4 + 3] += evict
     m[PASSES] += passes
+    m[o[SPAN] + worker] = 0
+    m[o[EMITTED_COUNT] + rank] = 0
+    if m[EXACT]:
+        _grow(m, o, rank, role, passes)
+        warm = _advance_each(m, o, rank, role, passes)
+    else:
+        warm = m[o[WARM] + rank]
+        _grow_together(m, o, rank, role, passes)
+        m[o[LAST_END] + rank] = m[NOW]
+        advance(m, o, rank, role, passes)
     if warm:
         spans = o[SPAN_NS] + worker * m[SPAN_WIDTH]
         for index in range(spans, spans + passes):
             note_gap(m, o, m[index], warm)
-    m[o[SPAN] + worker] = 0
+    ended = o[EMITTED] + m[o[RUNNING_START] + rank]
+    for at in range(ended, ended + m[o[EMITTED_COUNT] + rank]):
+        _end_request(m, o, m[at] - role * m[REQUESTS])
+    m[o[EMITTED_COUNT] + rank] = 0
+
+
+@njit(cache=True, error_model="numpy")
+def _grow_together(m, o, rank, role, passes):  # type: ignore[no-untyped-def]
+    grown = growth(m, o, rank, role, passes)
+    m[o[USED] + rank] += grown
+    if m[o[NO_EVICTION] + role]:
+        m[o[GROWTH] + rank] -= grown
+    evict = max(0, grown - m[o[FREE] + rank])
+    m[o[FREE] + rank] -= grown - evict
+    m[o[PEAK] + role * 4 + 2] = max(m[o[PEAK] + role * 4 + 2], m[o[USED] + rank])
+    m[o[PEAK] + role * 4 + 3] += evict
+
+
+@njit(cache=True, error_model="numpy")
+def _advance_each(m, o, rank, role, passes):  # type: ignore[no-untyped-def]
+    """Where each block matters. Those that end are moved to the yielded ones; returns how many are counted."""
+    first = role * m[REQUESTS]
+    start = o[RUNNING] + m[o[RUNNING_START] + rank]
+    target = o[EMITTED] + m[o[RUNNING_START] + rank]
+    generated, computed, last, osl = o[GENERATED], o[COMPUTED], o[OUT_LAST], o[OSL]
+    now, warmup = m[NOW], m[WARMUP]
+    warm = 0
     left = start
-    osl = o[OSL]
-    for at in range(start, start + count):
+    for at in range(start, start + m[o[RUNNING_COUNT] + rank]):
         sequence = m[at]
+        m[computed + sequence] += passes
+        m[generated + sequence] += passes
+        m[last + sequence - first] = now
+        warm += sequence - first >= warmup
         if m[generated + sequence] < m[osl + sequence - first]:
             m[left] = sequence
             left += 1
@@ -356,9 +393,10 @@ def end_span(m, o, worker, rank):  # type: ignore[no-untyped-def]
         if m[o[NO_EVICTION] + role]:
             promise(m, o, rank, role, sequence, -1)
         release(m, o, rank, sequence, m[o[CACHING] + role])
-        _end_request(m, o, sequence - first)
-    left -= start
-    m[o[RUNNING_COUNT] + rank] = left
+        m[target + m[o[EMITTED_COUNT] + rank]] = sequence
+        m[o[EMITTED_COUNT] + rank] += 1
+    m[o[RUNNING_COUNT] + rank] = left - start
+    return warm
 
 
 @njit(cache=True, error_model="numpy")
@@ -369,6 +407,10 @@ def end_tokens(m, o, rank):  # type: ignore[no-untyped-def]
     now, warmup = m[NOW], m[WARMUP]
     start = o[EMITTED] + m[o[RUNNING_START] + rank]
     first, last, generated, osl = o[OUT_FIRST], o[OUT_LAST], o[GENERATED], o[OSL]
+    if m[o[YIELDED_WARM] + rank]:
+        note_gap(m, o, now - m[o[LAST_END] + rank], m[o[YIELDED_WARM] + rank])
+        m[o[YIELDED_WARM] + rank] = 0
+    m[o[LAST_END] + rank] = now
     gap = -1
     same = 0  # most sequences of a pass have the same gap
     for at in range(start, start + m[o[EMITTED_COUNT] + rank]):

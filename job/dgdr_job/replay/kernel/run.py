@@ -115,6 +115,7 @@ def _memory(plan: Plan, requests: Requests, *, exact: bool) -> tuple[Ints, Ints]
         st.CONTENTION: int(transfer.contention),
         st.ONLY_MISSING: int(transfer.only_missing),
         st.LATENCY_NS: transfer.latency_ns,
+        st.PHASE_WIDTH: max(role.block_size for role in plan.roles),
     }.items():
         memory[place] = number
     return memory, offsets
@@ -209,6 +210,9 @@ def _rank_rows(plan: Plan, rank_role: Ints, n: int) -> Rows:
         st.RUNNING: int(batch.sum()),
         st.EMITTED: int(batch.sum()),
         st.PROMPTS: int(batch.sum()),
+        st.ENDS: int(batch.sum()),
+        st.NEXT_END: (ranks, st.NEVER),
+        st.PHASES: ranks * max(role.block_size for role in plan.roles),
         st.BY_PHASE: max(role.block_size for role in plan.roles),
         st.AFTER_IN_PHASE: int(batch.max()),
         st.PASS_PARTS: 8 * ranks,

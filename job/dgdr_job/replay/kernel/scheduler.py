@@ -8,7 +8,9 @@ from dgdr_job.replay.kernel.state import (
     CACHING,
     CHUNKED,
     COMPUTED,
+    CONTEXT,
     DECODE,
+    DECODED,
     EMITTED,
     EMITTED_COUNT,
     EXACT,
@@ -56,7 +58,10 @@ from dgdr_job.replay.kernel.state import (
     USED,
     WAIT_HEAD,
     WAIT_TAIL,
+    WARM,
+    YIELDED_WARM,
 )
+from dgdr_job.replay.kernel.steady import advance, growth, join, settle, settle_scheduled
 from dgdr_job.replay.kernel import compiling  # noqa: F401 - names the cache before numba compiles
 from numba import njit
 
@@ -144,6 +149,8 @@ def _forget_prompt(m, o, rank, sequence):  # type: ignore[no-untyped-def]
 @njit(cache=True, error_model="numpy")
 def _preempt(m, o, rank, role, budget):  # type: ignore[no-untyped-def]
     """Returns the victim and the budget that it gives back."""
+    if m[o[STEADY] + rank]:
+        settle_scheduled(m, o, rank)
     start = m[o[RUNNING_START] + rank]
     count = m[o[RUNNING_COUNT] + rank] - 1
     if m[o[OLDEST] + role]:
@@ -292,24 +299,13 @@ def _admit(m, o, rank, role, sequence, budget):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy")
-def _decode_all(m, o, rank, role, budget):  # type: ignore[no-untyped-def]
-    """All that run take one token each, where that needs no decision. Returns how many did: all or none."""
-    count = m[o[RUNNING_COUNT] + rank]
-    if count == 0 or count > budget:
+def _decode_steady(m, o, rank, role, budget):  # type: ignore[no-untyped-def]
+    """The steady ones take one token each, where that needs no decision; else none is steady. Returns how many did."""
+    count = m[o[STEADY] + rank]
+    grown = growth(m, o, rank, role, 1)
+    if count > budget or grown > m[o[BLOCKS] + role] - m[o[USED] + rank]:
+        settle(m, o, rank)
         return 0
-    block = m[o[BLOCK] + role]
-    start = o[RUNNING] + m[o[RUNNING_START] + rank]
-    held, computed = o[HELD_BLOCKS], o[COMPUTED]
-    grown = 0
-    for at in range(start, start + count):
-        sequence = m[at]
-        grown += m[computed + sequence] == m[held + sequence] * block
-    if grown > m[o[BLOCKS] + role] - m[o[USED] + rank]:
-        return 0
-    for at in range(start, start + count):
-        sequence = m[at]
-        m[held + sequence] += m[computed + sequence] == m[held + sequence] * block
-        m[computed + sequence] += 1
     m[o[USED] + rank] += grown
     evict = max(0, grown - m[o[FREE] + rank])
     m[o[FREE] + rank] -= grown - evict
@@ -338,10 +334,9 @@ def run_pass(m, o, rank):  # type: ignore[no-untyped-def]
     no_eviction = m[o[NO_EVICTION] + role]
     preempted = False
     at = 0
-    if m[o[STEADY] + rank] and not m[EXACT]:
-        at = _decode_all(m, o, rank, role, budget)
+    if m[o[STEADY] + rank]:
+        at = _decode_steady(m, o, rank, role, budget)
         budget -= at
-    decoding = at
     while at < m[o[RUNNING_COUNT] + rank] and budget > 0:
         sequence = m[o[RUNNING] + start + at]
         before = m[o[PASS_PARTS] + rank * 8 + 5]
@@ -370,35 +365,41 @@ def run_pass(m, o, rank):  # type: ignore[no-untyped-def]
             if admitted:
                 break
             sequence = after
-    _yield_tokens(m, o, rank, role, n, decoding)
+    _yield_tokens(m, o, rank, role, n)
     return m[o[PASS_PARTS] + rank * 8 + 0] > 0 or m[o[PASS_PARTS] + rank * 8 + 5] > 0 or m[o[EMITTED_COUNT] + rank] > 0
 
 
 @njit(cache=True, error_model="numpy")
-def _yield_tokens(m, o, rank, role, n, decoding):  # type: ignore[no-untyped-def]
-    """All whose known tokens are computed yield the next one. The first ``decoding`` ones did nothing but decode."""
-    start = o[RUNNING] + m[o[RUNNING_START] + rank]
-    target = o[EMITTED] + m[o[RUNNING_START] + rank]
+def _yield_tokens(m, o, rank, role, n):  # type: ignore[no-untyped-def]
+    """All whose known tokens are computed yield the next one: the steady ones together, then each of the others."""
     parts = o[PASS_PARTS] + rank * 8
     count = m[o[RUNNING_COUNT] + rank]
     m[o[PEAK] + role * 4 + 0] = max(m[o[PEAK] + role * 4 + 0], count)
     m[o[PEAK] + role * 4 + 1] = max(m[o[PEAK] + role * 4 + 1], m[parts + 4])
+    batch = m[o[STEADY] + rank]
+    context = m[o[CONTEXT] + rank]
+    yielded = batch
+    if batch:
+        advance(m, o, rank, role, 1)
+    m[o[YIELDED_WARM] + rank] = m[o[WARM] + rank]
+    start = o[RUNNING] + m[o[RUNNING_START] + rank]
+    target = o[EMITTED] + m[o[RUNNING_START] + rank]
     kind, pass_id = m[o[KIND] + role], m[PASS_ID]
+    together = not m[EXACT] and kind != PREFILL
     generated, isl, osl, computed = o[GENERATED], o[ISL], o[OSL], o[COMPUTED]
-    emitted = 0
-    left = 0
-    batch = 0
-    context = 0
-    for at in range(count):
+    emitted = m[o[EMITTED_COUNT] + rank]
+    left = m[o[STEADY] + rank]
+    for at in range(left, m[o[RUNNING_COUNT] + rank]):
         sequence = m[start + at]
         request = sequence - role * n
         done = m[generated + sequence]
         known = m[isl + request] + done
         finished = False
-        if m[computed + sequence] >= known:
+        ready = m[computed + sequence] >= known
+        if ready:
+            yielded += 1
             prompt_ends = (
-                at >= decoding
-                and done == 0
+                done == 0
                 and m[o[PART_PASS] + sequence] == pass_id
                 and m[o[PART_END] + sequence] > m[o[PART_START] + sequence]
             )
@@ -418,9 +419,11 @@ def _yield_tokens(m, o, rank, role, n, decoding):  # type: ignore[no-untyped-def
                     release(m, o, rank, sequence, m[o[CACHING] + role])
         if not finished:
             m[start + left] = sequence
+            if ready and together and left == m[o[STEADY] + rank]:
+                join(m, o, rank, role, sequence)
             left += 1
     m[parts + 6] = batch
     m[parts + 7] = context
-    m[o[STEADY] + rank] = emitted == count
+    m[o[DECODED] + rank] = yielded == count
     m[o[RUNNING_COUNT] + rank] = left
     m[o[EMITTED_COUNT] + rank] = emitted

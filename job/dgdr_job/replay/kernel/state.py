@@ -43,8 +43,9 @@ LONGEST_SPAN = 4096
     ONLY_MISSING,
     LATENCY_NS,
     STARTED,
-) = range(0, 29)
-NUMBERS = 29
+    PHASE_WIDTH,
+) = range(0, 30)
+NUMBERS = 30
 # Rows of length R: limits of the roles.
 (
     KIND,
@@ -108,8 +109,9 @@ NUMBERS = 29
     PART_TOKENS,
     PART_START,
     PART_END,
+    BASE,
     TABLE_START,
-) = range(44, 56)
+) = range(44, 57)
 # Rows of length W.
 (
     RANK_ROLE,
@@ -122,6 +124,13 @@ NUMBERS = 29
     RUNNING_COUNT,
     EMITTED_COUNT,
     STEADY,
+    DECODED,
+    TICK,
+    CONTEXT,
+    LAST_END,
+    WARM,
+    YIELDED_WARM,
+    NEXT_END,
     USED,
     FREE,
     GENERATION,
@@ -132,7 +141,7 @@ NUMBERS = 29
     IDLE_TAIL,
     MAP_BASE,
     MAP_BITS,
-) = range(56, 76)
+) = range(57, 84)
 # Rows of length V.
 (
     WORKER_ROLE,
@@ -146,7 +155,7 @@ NUMBERS = 29
     HEAP,
     HEAP_PLACE,
     RANK_TURN,
-) = range(76, 87)
+) = range(84, 95)
 # Rows with one entry a block of all ranks.
 (
     FREE_SLOTS,
@@ -154,7 +163,7 @@ NUMBERS = 29
     SLOT_BEFORE,
     SLOT_AFTER,
     SLOT_TWIN,
-) = range(87, 92)
+) = range(95, 100)
 # Rows of lengths of their own.
 (
     FIRST_TURNS,
@@ -176,5 +185,7 @@ NUMBERS = 29
     PROMPTS,
     BY_PHASE,
     AFTER_IN_PHASE,
-) = range(92, 111)
-ROWS = 111
+    ENDS,
+    PHASES,
+) = range(100, 121)
+ROWS = 121
