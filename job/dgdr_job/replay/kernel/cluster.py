@@ -1,5 +1,6 @@
 """The replay, as `reference.cluster`: events in a total order, each instant settled before the clock moves."""
 
+from dgdr_job.replay.kernel.borrowed import borrowed_times, integers
 from dgdr_job.replay.kernel.blocks import NOTHING, find, key_of, publish, release, take
 from dgdr_job.replay.kernel.passes import end_span, end_tokens, idle, interrupt, is_prefill, start_pass
 from dgdr_job.replay.kernel.queues import (
@@ -385,8 +386,7 @@ def _unblock(m, o, roles, times, decode_times):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, error_model="numpy")
-def run(m, o, roles, times, decode_times):  # type: ignore[no-untyped-def]
-    """Replay all requests. Returns DONE, or what ended the run."""
+def _run(m, o, roles, times, decode_times):  # type: ignore[no-untyped-def]
     while m[LEFT] and not m[FAILURE]:
         time = min(m[o[END_NS] + m[o[HEAP] + 0]], next_arrival_ns(m, o))
         if m[TRANSFERS]:
@@ -398,3 +398,9 @@ def run(m, o, roles, times, decode_times):  # type: ignore[no-untyped-def]
         m[NOW] = time
         _settle(m, o, roles, times, decode_times)
     return m[FAILURE] if m[FAILURE] else DONE
+
+
+@njit(cache=True, error_model="numpy")
+def run(m, o, roles, times, decode_times):  # type: ignore[no-untyped-def]
+    """Replay all requests. Returns DONE, or what ended the run."""
+    return _run(integers(m), integers(o), roles, borrowed_times(times), borrowed_times(decode_times))

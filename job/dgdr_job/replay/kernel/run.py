@@ -8,7 +8,7 @@ from dgdr_job.replay.errors import InvalidTiming, StalledReplay
 from dgdr_job.replay.gaps import BINS
 from dgdr_job.replay.kernel import state as st
 from dgdr_job.replay.kernel.cluster import run
-from dgdr_job.replay.kernel.times import Times
+from dgdr_job.replay.kernel.times import TABLES, Times
 from dgdr_job.replay.outcome import STATUS, Outcome
 from dgdr_job.replay.pass_times import PassTimes
 from dgdr_job.replay.plan import Plan, RolePlan
@@ -59,16 +59,7 @@ def _times(times: PassTimes, link_ms_per_token: float) -> Times:
         kind=times.kind,
         prefill_ms=float(times.prefill_ms),
         decode_ms=float(times.decode_ms),
-        prefill_tokens=times.prefill_tokens,
-        prefill_table_ms=times.prefill_table_ms,
-        decode_batch=times.decode_batch,
-        decode_context=times.decode_context,
-        decode_table_ms=times.decode_table_ms,
-        prompt_counts=times.prompt_counts,
-        new_tokens=times.new_tokens,
-        cached_tokens=times.cached_tokens,
-        prompt_table_ms=times.prompt_table_ms,
-        attention_table_ms=times.attention_table_ms,
+        **{name: np.ascontiguousarray(getattr(times, name), dtype=np.float64) for name in TABLES},
         overhead_ns=times.host_overhead_ns,
         link_ms_per_token=float(link_ms_per_token),
     )

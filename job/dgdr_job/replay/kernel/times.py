@@ -29,6 +29,21 @@ class Times(NamedTuple):
     link_ms_per_token: float
 
 
+TABLES = (
+    "prefill_tokens",
+    "prefill_table_ms",
+    "decode_batch",
+    "decode_context",
+    "decode_table_ms",
+    "prompt_counts",
+    "new_tokens",
+    "cached_tokens",
+    "prompt_table_ms",
+    "attention_table_ms",
+)
+"""The arrays among the fields of `Times`."""
+
+
 @njit(cache=True, error_model="numpy")
 def nanoseconds(ms):  # type: ignore[no-untyped-def]
     """Nearest whole nanosecond to the seconds as a double, half to even; BAD_TIME when there is none."""
