@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from dgdr_cli.documents import Format, read_mapping, write_data
-from dgdr_cli.exits import border
+from dgdr_cli.exits import border, note
 from dgdr_cli.known import opened_catalog
 
 
@@ -31,7 +31,13 @@ def replay(
         document = parsed(spec)
         folder = Path() if str(spec) == "-" else spec.parent
         with opened_catalog() as catalog:
-            plan, requests, outcome = replay_spec(document, folder, catalog=catalog)
+            plan, requests, outcome = replay_spec(
+                document,
+                folder,
+                progress=lambda lines: note(f"{lines:,} lines of the trace are read"),
+                catalog=catalog,
+                told=note,
+            )
         figures = report(plan, requests, outcome, document.sla)
         if requests_out is not None:
             write_rows(requests_out, request_rows(requests, outcome, disaggregated=plan.disaggregated))

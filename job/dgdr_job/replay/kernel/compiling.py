@@ -30,11 +30,19 @@ def cache_folder() -> Path:
     return folder
 
 
-def use_cache() -> None:
+def use_cache() -> Path:
     """Tell numba the folder; before the first function is compiled."""
     import numba  # noqa: PLC0415 - it is the slow import that only a replay needs
 
-    setattr(numba.config, "CACHE_DIR", str(cache_folder()))  # noqa: B010 - the name is made at run time
+    folder = cache_folder()
+    setattr(numba.config, "CACHE_DIR", str(folder))  # noqa: B010 - the name is made at run time
+    return folder
 
 
-use_cache()
+USED = use_cache()
+"""The folder of this process."""
+
+
+def is_compiled(folder: Path = USED) -> bool:
+    """Whether compiled code is kept there; without it a first replay takes most of a minute."""
+    return next(folder.rglob("*.nbc"), None) is not None
